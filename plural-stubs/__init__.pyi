@@ -1,0 +1,1 @@
+from plural_gym import *

@@ -1,0 +1,63 @@
+"""plural_gym: work that an AI agent can do, as reinforcement-learning environments.
+
+Every public name is loaded on first use, so that importing the package costs next to nothing. Importing it
+registers the shipped worlds' ids with Gymnasium, once Gymnasium itself is imported, and does nothing else.
+"""
+
+import importlib
+from typing import Any
+
+from plural_gym.announce import announce
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ActionRejected": "plural_gym.errors",
+    "Agent": "plural_gym.agent",
+    "App": "plural_gym.app",
+    "Benchmark": "plural_gym.benchmark",
+    "DeterministicVerifier": "plural_gym.verifiers.deterministic",
+    "DefinitionError": "plural_gym.errors",
+    "Environment": "plural_gym.environment",
+    "Episode": "plural_gym.episode",
+    "EpisodeOver": "plural_gym.errors",
+    "GymEnv": "plural_gym.rl.env",
+    "Harness": "plural_gym.harness",
+    "HindsightTrial": "plural_gym.episode",
+    "Job": "plural_gym.job",
+    "JobResult": "plural_gym.job",
+    "Limits": "plural_gym.environment",
+    "Project": "plural_gym.project",
+    "Receipt": "plural_gym.receipt",
+    "Resource": "plural_gym.environment",
+    "RubricCriterion": "plural_gym.verifier",
+    "RuntimeChoice": "plural_gym.environment",
+    "State": "plural_gym.state",
+    "Step": "plural_gym.step",
+    "Task": "plural_gym.task",
+    "TaskSet": "plural_gym.task",
+    "Trial": "plural_gym.trial",
+    "Usage": "plural_gym.episode",
+    "VerifierOutput": "plural_gym.verifier",
+    "action": "plural_gym.app",
+    "rubric_score": "plural_gym.verifier",
+    "total_reward": "plural_gym.verifier",
+}
+
+__all__ = sorted(_HOMES, key=str.casefold)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'plural_gym' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
+
+
+announce()
