@@ -1,0 +1,325 @@
+"""App: one system the Agent can use; its actions, its State, and the contract of every App kind.
+
+Authors subclass `App` and mark methods with `@action`. The host plays through `LiveApp`, which each kind
+in `apps/` fulfils; nothing here knows about transport, rewards or records.
+"""
+
+import asyncio
+import inspect
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeVar, get_type_hints, overload
+
+import numpy as np
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError, with_config
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+from typing_extensions import TypedDict
+
+from plural_gym.errors import ActionRejected, DefinitionError
+from plural_gym.state import Frozen
+
+if TYPE_CHECKING:
+    from plural_gym.step import TaskView
+
+Control = Literal["full", "snapshot", "none", "recorded"]
+"""How far the host controls an App's State: set up, read and restored; read only; not at all; a recording."""
+
+ACTION_TIMEOUT_S = 60.0
+
+
+class App:
+    """One system the Agent can use: actions it offers, and a State it keeps to itself.
+
+    Annotate `state` with a `State` class. Name, docstring and type hints of each action are what the Agent
+    is told; what the action returns is all that it sees. Raise `ValueError` to reject an input: the Agent
+    reads the message and the episode goes on. Any other exception is the App's own fault.
+    """
+
+    if TYPE_CHECKING:
+        resources: Path
+        """Folder with the Environment's Resources, fresh for each Trial."""
+        seat: str | None
+        """Who acts now, in a party; None with a single Agent."""
+        task: TaskView
+        """The Task being played."""
+
+    _entropy: int = 0
+    _rng: np.random.Generator | None = None
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The App's only source of randomness: the episode's seed repeats it exactly."""
+        if self._rng is None:
+            self._rng = np.random.default_rng(self._entropy)
+        return self._rng
+
+    def reset(self, task: "TaskView") -> Any:
+        """Prepare the world after the Task's setup; may return an opening observation."""
+        return None
+
+    def terminated(self) -> bool:
+        """Whether the episode has reached its end."""
+        return False
+
+    def truncated(self) -> bool:
+        """Whether the App cuts the episode off."""
+        return False
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@overload
+def action(function: _F, /) -> _F: ...
+@overload
+def action(*, read_only: bool = False, timeout_s: float = ...) -> Callable[[_F], _F]: ...
+def action(function: Any = None, /, *, read_only: bool = False, timeout_s: float = ACTION_TIMEOUT_S) -> Any:
+    """Mark a method of an App as an action.
+
+    Args:
+        function: the method; given when the decorator is used bare.
+        read_only: promises not to change State; such actions are what `query` accepts.
+        timeout_s: seconds after which a worker gives the action up, as the App's fault.
+    """
+    if function is None:
+        return lambda method: _mark(method, read_only, timeout_s)
+    return _mark(function, read_only, timeout_s)
+
+
+def _mark(function: Any, read_only: bool, timeout_s: float) -> Any:
+    if not callable(function):
+        raise DefinitionError("@action marks methods; use it as @action or @action(read_only=True).")
+    function.__plural_action__ = {"read_only": read_only, "timeout_s": timeout_s}
+    return function
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSpec:
+    """What an Agent is told of one action, and what checks its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON Schema of the arguments: an object."""
+    read_only: bool
+    timeout_s: float = ACTION_TIMEOUT_S
+    validate: Callable[[Mapping[str, Any]], Mapping[str, Any]] = field(default=dict, compare=False)
+    """Raises pydantic.ValidationError; returns the arguments as the method takes them."""
+
+    def tool(self, name: str | None = None) -> dict[str, Any]:
+        """The action as an OpenAI function tool."""
+        function = {
+            "name": name or self.name,
+            "description": self.description,
+            "parameters": dict(self.parameters),
+        }
+        return {"type": "function", "function": function}
+
+
+@dataclass(frozen=True, slots=True)
+class AppDeclaration:
+    """An App as an Environment holds it: its kind and what that kind needs, before anything runs."""
+
+    kind: str
+    options: Mapping[str, Any]
+    """For `python`: {"class": the App class}. Other kinds: their manifest's keys."""
+    folder: Path | None = None
+    """Where the manifest's relative paths start."""
+
+
+class LiveApp:
+    """The contract of every App kind: one running App of one episode.
+
+    The host calls `open` once, then `act`, `snapshot` and `terminated` in turn, from one thread.
+    `describe` answers before anything runs.
+    """
+
+    control: Control = "full"
+    ends: bool = True
+    """Whether `terminated` can become True."""
+    cuts: bool = True
+    """Whether `truncated` can become True."""
+
+    @classmethod
+    def describe(cls, declaration: AppDeclaration) -> tuple[ActionSpec, ...]:
+        """The actions an App of this declaration offers, in declared order."""
+        raise NotImplementedError
+
+    @classmethod
+    def check_setup(cls, declaration: AppDeclaration, setup: Mapping[str, Any]) -> None:
+        """Raise pydantic.ValidationError where a Task's setup does not fit the State."""
+        raise NotImplementedError
+
+    def __init__(self, declaration: AppDeclaration) -> None:
+        raise NotImplementedError
+
+    def open(self, task: "TaskView", setup: Mapping[str, Any], entropy: int, resources: Path) -> Any:
+        """Start the episode; returns the opening observation or None."""
+        raise NotImplementedError
+
+    def act(self, spec: ActionSpec, arguments: Mapping[str, Any], seat: str | None) -> Any:
+        """Perform one action with validated arguments and return what it returned."""
+        raise NotImplementedError
+
+    def snapshot(self) -> Frozen | None:
+        """The State now, as a value; None where it cannot be read."""
+        raise NotImplementedError
+
+    def terminated(self) -> bool:
+        """Whether the App has ended the episode."""
+        return False
+
+    def truncated(self) -> bool:
+        """Whether the App cuts the episode off."""
+        return False
+
+    def save(self) -> Any:
+        """All that `restore` needs, as a value. Raises CheckpointError where the kind cannot."""
+        raise NotImplementedError
+
+    def restore(self, saved: Any) -> None:
+        """Put back what `save` gave."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of what the App holds. Safe to call twice."""
+
+
+def read_actions(app_class: type) -> tuple[ActionSpec, ...]:
+    """The actions of an App class, in the order they are written.
+
+    Raises:
+        DefinitionError: an action whose arguments have no type hints or a type without a JSON Schema.
+    """
+    specs = []
+    for name in _ordered_names(app_class):
+        method = inspect.getattr_static(app_class, name, None)
+        mark = getattr(method, "__plural_action__", None)
+        if mark is not None and callable(method):
+            specs.append(_read_action(app_class, name, method, mark))
+    return tuple(specs)
+
+
+def _ordered_names(app_class: type) -> list[str]:
+    names: dict[str, None] = {}
+    for base in reversed(app_class.__mro__):
+        names.update(dict.fromkeys(vars(base)))
+    return list(names)
+
+
+def _read_action(
+    app_class: type, name: str, method: Callable[..., Any], mark: Mapping[str, Any]
+) -> ActionSpec:
+    where = f"{app_class.__name__}.{name}"
+    try:
+        hints = get_type_hints(method, include_extras=True)
+    except NameError as error:
+        raise DefinitionError(f"{where}: {error}; the type hints of an action must be importable.") from error
+    described = _argument_docs(method)
+    fields: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    for parameter in list(inspect.signature(method).parameters.values())[1:]:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise DefinitionError(f"{where}: arguments are passed by name; *, ** and / cannot be offered.")
+        if parameter.name not in hints:
+            raise DefinitionError(f"{where}: argument {parameter.name!r} needs a type hint.")
+        hint = hints[parameter.name]
+        if parameter.default is not parameter.empty:
+            defaults[parameter.name] = parameter.default
+            hint = NotRequired[hint]
+        fields[parameter.name] = hint
+    arguments = with_config(ConfigDict(extra="forbid"))(TypedDict(f"{name}_arguments", fields))  # type: ignore[operator]
+    try:
+        adapter = TypeAdapter(arguments)
+        schema = _plain_schema(adapter.json_schema())
+    except (PydanticUserError, TypeError) as error:
+        detail = str(error).split("\n")[0]
+        raise DefinitionError(f"{where}: its arguments have no JSON Schema: {detail}") from error
+    for key, default in defaults.items():
+        try:
+            schema["properties"][key]["default"] = to_jsonable_python(default)
+        except PydanticSerializationError:
+            raise DefinitionError(f"{where}: the default of {key!r} is not a JSON value.") from None
+    for key, text in described.items():
+        schema.get("properties", {}).get(key, {}).setdefault("description", text)
+    return ActionSpec(
+        name=name,
+        description=_summary(method),
+        parameters=MappingProxyType(schema),
+        read_only=mark["read_only"],
+        timeout_s=mark["timeout_s"],
+        validate=adapter.validator.validate_python,
+    )
+
+
+def _plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Without the titles pydantic invents: they tell a model nothing."""
+
+    def strip(node: Any, named: bool = False) -> Any:
+        if isinstance(node, dict):
+            return {
+                key: strip(value, key in ("properties", "$defs"))
+                for key, value in node.items()
+                if named or key != "title" or not isinstance(value, str)
+            }
+        return [strip(item) for item in node] if isinstance(node, list) else node
+
+    plain: dict[str, Any] = strip(schema)
+    plain.setdefault("properties", {})
+    return plain
+
+
+def _summary(method: Callable[..., Any]) -> str:
+    text = inspect.getdoc(method) or ""
+    return re.split(r"\n\s*(?:Args|Returns|Raises):\s*\n", "\n" + text)[0].strip()
+
+
+def _argument_docs(method: Callable[..., Any]) -> dict[str, str]:
+    """The lines of a docstring's `Args:` section, by argument."""
+    text = inspect.getdoc(method) or ""
+    section = re.search(r"(?:^|\n)Args:\s*\n((?:[ \t]+.*(?:\n|$)|\n)+)", text)
+    if section is None:
+        return {}
+    entries = re.findall(r"^ {2,4}(\w+)(?: \([^)]*\))?:\s*((?:.*)(?:\n {5,}.*)*)", section[1], re.MULTILINE)
+    return {name: " ".join(words.split()) for name, words in entries}
+
+
+def explain_rejection(spec: ActionSpec, error: ValidationError) -> ActionRejected:
+    """One readable sentence for the Agent about arguments that do not fit."""
+    parts = []
+    for item in error.errors(include_url=False, include_context=False)[:5]:
+        place = ".".join(str(part) for part in item["loc"]) or "arguments"
+        if item["type"] == "missing":
+            parts.append(f"{place} is missing")
+        elif item["type"] == "extra_forbidden":
+            offered = ", ".join(spec.parameters["properties"]) or "none"
+            parts.append(f"{place} is no argument of {spec.name} (it takes: {offered})")
+        else:
+            shown = repr(item["input"])
+            shown = shown if len(shown) <= 80 else shown[:77] + "..."
+            parts.append(f"{place}: {item['msg']}, got {shown}")
+    return ActionRejected(f"{spec.name}: " + "; ".join(parts) + ".")
+
+
+_loop: asyncio.AbstractEventLoop | None = None
+_loop_lock = threading.Lock()
+
+
+def settle(value: Any) -> Any:
+    """The result of an author's function, sync or async. Coroutines run on one background loop."""
+    if value is None or type(value) in (str, dict, list) or not inspect.isawaitable(value):
+        return value
+    global _loop
+    with _loop_lock:
+        if _loop is None or _loop.is_closed():
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="plural-async", daemon=True).start()
+
+    async def waited() -> Any:
+        return await value
+
+    return asyncio.run_coroutine_threadsafe(waited(), _loop).result()

@@ -1,0 +1,124 @@
+"""The App kind `python`: a class of an author, played in this process."""
+
+import copy
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from plural_gym.app import ActionSpec, App, AppDeclaration, Control, LiveApp, read_actions, settle
+from plural_gym.errors import CheckpointError, DefinitionError
+from plural_gym.state import Frozen, State, check_setup, freezer, maker
+from plural_gym.step import TaskView
+
+_GIVEN = frozenset({"resources", "task"})
+"""Attributes the host gives and a checkpoint leaves out."""
+
+
+@functools.cache
+def state_class(app_class: type[App]) -> type[State]:
+    """The State class an App annotates; an empty State where it annotates none.
+
+    Raises:
+        DefinitionError: the annotation is missing at run time or is no State.
+    """
+    try:
+        hints = get_type_hints(app_class)
+    except NameError as error:
+        raise DefinitionError(f"App {app_class.__name__}: {error}; its State must be importable.") from error
+    found = hints.get("state", State)
+    if not (isinstance(found, type) and issubclass(found, State)):
+        raise DefinitionError(
+            f"App {app_class.__name__}: state is annotated as {found!r}; annotate a class derived from State."
+        )
+    return found
+
+
+@functools.cache
+def actions(app_class: type[App]) -> tuple[ActionSpec, ...]:
+    """The actions of an App class."""
+    return read_actions(app_class)
+
+
+def _caller(app_class: type[App], action: str) -> Callable[[App, Mapping[str, Any]], Any]:
+    """The function that calls an action of an App with arguments by name.
+
+    Written out argument by argument where all are required: to unpack a mapping costs more than the call.
+    """
+    parameters = list(inspect.signature(getattr(app_class, action)).parameters.values())[1:]
+    if any(parameter.default is not parameter.empty for parameter in parameters):
+        return lambda app, given: getattr(app, action)(**given)
+    arguments = ", ".join(f"{parameter.name}=given[{parameter.name!r}]" for parameter in parameters)
+    # In this file's name, so that no line of it is taken for the author's.
+    code = compile(f"lambda app, given: app.{action}({arguments})", __file__, "eval")
+    caller: Callable[[App, Mapping[str, Any]], Any] = eval(code)
+    return caller
+
+
+class PythonApp(LiveApp):
+    """An author's App class with a State of its own."""
+
+    control: Control = "full"
+
+    @classmethod
+    def describe(cls, declaration: AppDeclaration) -> tuple[ActionSpec, ...]:
+        return actions(declaration.options["class"])
+
+    @classmethod
+    def check_setup(cls, declaration: AppDeclaration, setup: Mapping[str, Any]) -> None:
+        check_setup(state_class(declaration.options["class"]), dict(setup))
+
+    def __init__(self, declaration: AppDeclaration) -> None:
+        self._class: type[App] = declaration.options["class"]
+        self._state_class = state_class(self._class)
+        self._freeze = freezer(self._state_class)
+        self._make = maker(self._state_class)
+        self._callers = {spec.name: _caller(self._class, spec.name) for spec in actions(self._class)}
+        self._plain_init = self._class.__init__ is object.__init__
+        self._plain_reset = self._class.reset is App.reset
+        self.ends = self._class.terminated is not App.terminated
+        self.cuts = self._class.truncated is not App.truncated
+
+    def open(self, task: TaskView, setup: Mapping[str, Any], entropy: int, resources: Path) -> Any:
+        app = self._class.__new__(self._class)
+        given = app.__dict__
+        given["state"] = self._make(setup)
+        given["_entropy"] = entropy
+        given["resources"] = resources
+        given["task"] = task
+        given["seat"] = None
+        if not self._plain_init:
+            app.__init__()  # type: ignore[misc]
+        self.app = app
+        return None if self._plain_reset else settle(app.reset(task))
+
+    def act(self, spec: ActionSpec, arguments: Mapping[str, Any], seat: str | None) -> Any:
+        app = self.app
+        if seat is not None:
+            app.seat = seat
+        return self._callers[spec.name](app, arguments)
+
+    def terminated(self) -> bool:
+        return self.app.terminated()
+
+    def truncated(self) -> bool:
+        return self.app.truncated()
+
+    def snapshot(self) -> Frozen:
+        freeze = self._freeze
+        return freeze(self.app.state)  # type: ignore[attr-defined]
+
+    def save(self) -> Any:
+        live = {key: value for key, value in self.app.__dict__.items() if key not in _GIVEN}
+        try:
+            return copy.deepcopy(live)
+        except Exception as error:
+            raise CheckpointError(
+                f"App {self._class.__name__} holds something that cannot be copied: {error}."
+            ) from error
+
+    def restore(self, saved: Any) -> None:
+        given = {key: self.app.__dict__[key] for key in _GIVEN if key in self.app.__dict__}
+        self.app.__dict__.clear()
+        self.app.__dict__.update(copy.deepcopy(saved), **given)

@@ -1,0 +1,191 @@
+"""Everything that can go wrong, by whose fault it is.
+
+    PluralError
+    ├── DefinitionError    a word built in Python contradicts itself            (also ValueError)
+    ├── ProjectError       files of a project are wrong; holds every Problem    (also ValueError)
+    ├── UsageError         a call or a command was used wrongly                 (also ValueError)
+    │   └── UnknownName    no such Task, action, kind, …; says what is near     (also KeyError)
+    ├── ActionRejected     an Agent's input did not fit; the episode goes on
+    ├── EpisodeOver        an action after the end of the episode
+    ├── QueryRefused       `query` of an action that can change State           (also PermissionError)
+    ├── AppFault           an App's own code failed; ends the Trial             (also RuntimeError)
+    ├── GradingFault       a Verifier's own code failed                         (also RuntimeError)
+    ├── HarnessFault       a Harness's own code failed                          (also RuntimeError)
+    ├── RecordError        a record on disk is damaged or of another version
+    ├── CheckpointError    a live Environment cannot be saved or restored
+    ├── CredentialMissing  a key or credential is not set
+    └── MachineError       the machine could not: no Docker, no space, a lost worker
+
+Author code raises plain Python errors; the boundary it crosses attributes them. Only our own bugs
+reach a user as a traceback. Each class carries the exit code that the command line ends with.
+"""
+
+import difflib
+import os
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+class PluralError(Exception):
+    """Root of every error this package raises on purpose."""
+
+    exit_code = 1
+
+
+class DefinitionError(PluralError, ValueError):
+    """A word built in Python contradicts itself, such as a Task without a Verifier that scores."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in a project's files, with the place and what would fix it."""
+
+    file: str
+    """Path from the project's root, as shown to people."""
+    line: int | None
+    """Counted from 1; None where the whole file is meant."""
+    message: str
+    """What is wrong, with its value, and the remedy; ends with a full stop."""
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.message}"
+
+
+class ProjectError(PluralError, ValueError):
+    """A project's files are wrong. Holds all problems found, not the first one."""
+
+    exit_code = 3
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problems,)
+
+
+class UsageError(PluralError, ValueError):
+    """A call or command was used wrongly; the message says what would work."""
+
+    exit_code = 2
+
+
+class UnknownName(UsageError, KeyError):
+    """A name that nothing has. The message lists what there is and the nearest name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class ActionRejected(PluralError):
+    """An action did not accept its input. The Agent reads the message; the episode goes on.
+
+    Raise it, or a plain ``ValueError``, in an action to reject what the Agent sent.
+    """
+
+
+class EpisodeOver(PluralError):
+    """An action was taken after the episode had ended."""
+
+
+class QueryRefused(PluralError, PermissionError):
+    """`query` named an action that can change State."""
+
+
+class AppFault(PluralError, RuntimeError):
+    """An App's own code failed. The Agent hears only that the action failed."""
+
+
+class GradingFault(PluralError, RuntimeError):
+    """A check, reward or hindsight function failed. Never a score of 0."""
+
+
+class HarnessFault(PluralError, RuntimeError):
+    """A Harness's own code failed."""
+
+
+class RecordError(PluralError):
+    """A record on disk is damaged, or written by a version this one cannot read."""
+
+
+class CheckpointError(PluralError):
+    """A live Environment cannot be saved or restored; the message names the Apps."""
+
+
+class CredentialMissing(PluralError):
+    """A key or credential that the run needs is not set."""
+
+    exit_code = 4
+
+
+class MachineError(PluralError):
+    """The machine could not: no Docker, no network, no space, or a worker process was lost."""
+
+    exit_code = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Author code that failed: what it raised, where, and whose it is. A record, not an exception."""
+
+    where: str
+    """`app desk`, `verifier progress reward`, `harness keyword`."""
+    type: str
+    message: str
+    at: str
+    """File and line of author code, such as `verify.py:14`."""
+    trace: str = ""
+    """The full traceback, for the Trial's logs; never shown to an Agent."""
+
+    @classmethod
+    def of(cls, error: BaseException, where: str, within: str | None = None) -> "Fault":
+        """The record of an exception that crossed a boundary."""
+        trace = "".join(traceback.format_exception(error))
+        return cls(where, type(error).__name__, str(error), raised_at(error, within), trace)
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.type}: {self.message} (at {self.at})"
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """The end of an "unknown name" message: `did you mean 'x'?`, or what there is.
+
+    Returns a clause without a leading space; "" where nothing is known.
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    if not names:
+        return "there are none."
+    shown = ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
+    return f"it has: {shown}."
+
+
+def raised_at(error: BaseException, within: str | None = None) -> str:
+    """`file.py:14`, the innermost line of author code that raised `error`.
+
+    `within`: a folder whose files count as author code; the innermost frame below it wins, else the
+    innermost frame outside this package, else the innermost of all.
+    """
+    ours = os.path.dirname(os.path.abspath(__file__)) + os.sep
+    frames: list[tuple[str, int]] = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    if isinstance(error, SyntaxError) and error.filename:
+        frames.append((error.filename, error.lineno or 0))
+    if not frames:
+        return "unknown"
+    outside = [frame for frame in frames if not os.path.abspath(frame[0]).startswith(ours)]
+    if within is not None:
+        inside = [frame for frame in outside if os.path.abspath(frame[0]).startswith(within)]
+        outside = inside or outside
+    file, line = (outside or frames)[-1]
+    return f"{os.path.basename(file)}:{line}"

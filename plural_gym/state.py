@@ -1,0 +1,176 @@
+"""State: an App's private truth, and State as a value.
+
+An author subclasses `State`. The host takes its value before and after each action (`freeze`); reward
+functions, checks and records read values, never the live object.
+
+Dumping a model twice a step would cost more than all the rest of a step. So a State class whose fields are
+scalars, lists of scalars and mappings of scalars gets a copier compiled for just those fields: 0.2 us a
+value. Every other State is kept as JSON bytes, which nobody can change. Either way a value equals another
+exactly when the States do, and is the same live and in replay.
+"""
+
+import copy
+import functools
+import types
+import typing
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+from pydantic_core import from_json, to_json
+
+Values = dict[str, Any]
+Frozen = bytes | tuple[Callable[[Values], Values], Values]
+"""A value that nobody changes: JSON bytes, or a copier with the copy it keeps to itself."""
+
+
+class _StateMeta(type(BaseModel)):  # type: ignore[misc]
+    """Allows field names that are methods of pydantic's models, such as `schema`, `copy` and `json`."""
+
+    def __new__(mcs, *args: Any, **kwargs: Any) -> type:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Field name .* shadows an attribute")
+            return super().__new__(mcs, *args, **kwargs)
+
+
+class State(BaseModel, metaclass=_StateMeta):
+    """The facts an App holds. The Agent never sees them; Verifiers read them.
+
+    Fields are typed, assignments are validated and unknown fields are refused. A Task's `setup` sets
+    fields before the episode starts.
+    """
+
+    model_config = ConfigDict(
+        validate_assignment=True,
+        validate_default=True,
+        extra="forbid",
+        protected_namespaces=(),
+        ser_json_inf_nan="strings",
+        use_attribute_docstrings=True,
+    )
+
+
+def maker(state_class: type[State]) -> Callable[[Mapping[str, Any]], State]:
+    """The function that makes a State of this class: its defaults, then a Task's setup, validated.
+
+    A State of plain fields is validated once for each setup and copied from then on, which costs a third.
+    Validators may therefore depend on the fields alone.
+    """
+    validate = state_class.__pydantic_validator__.validate_python
+    copier = _copier(state_class)
+    if copier is None or not _made_of_fields_alone(state_class):
+        return lambda setup: validate(dict(setup))
+    known: dict[int, tuple[Mapping[str, Any], Values, Values, set[str]]] = {}
+
+    def made(setup: Mapping[str, Any]) -> State:
+        found = known.get(id(setup))
+        if found is not None and found[1] == setup:
+            return _copied(state_class, copier(found[2]), found[3])
+        state: State = validate(dict(setup))
+        if _PLAIN.issuperset(map(type, setup.values())):
+            if len(known) >= _KNOWN_SETUPS:
+                known.clear()
+            # The setup itself is kept so that its id stays its own; a copy, because somebody may change it.
+            unchanged = copy.deepcopy(dict(setup))
+            known[id(setup)] = (setup, unchanged, copier(state.__dict__), state.model_fields_set.copy())
+        return state
+
+    return made
+
+
+_KNOWN_SETUPS = 8192
+_PLAIN = frozenset({str, int, bool, type(None), list, dict})
+_new, _set = object.__new__, object.__setattr__
+
+
+def _copied(state_class: type[State], fields: Values, given: set[str]) -> State:
+    """A State with fields that were validated before: what `model_construct` does, at a tenth of its cost."""
+    state = _new(state_class)
+    _set(state, "__dict__", fields)
+    _set(state, "__pydantic_fields_set__", given.copy())
+    _set(state, "__pydantic_extra__", None)
+    _set(state, "__pydantic_private__", None)
+    return state
+
+
+def _made_of_fields_alone(state_class: type[State]) -> bool:
+    """Whether equal setups make equal States: no code of the class runs beside its validators."""
+    if state_class.__pydantic_custom_init__ or state_class.__pydantic_post_init__ is not None:
+        return False
+    factories = (field.default_factory for field in state_class.model_fields.values())
+    return all(factory in (None, list, dict) for factory in factories)
+
+
+def freezer(state_class: type[State]) -> Callable[[State], Frozen]:
+    """The function that takes the value of a State of this class."""
+    copier = _copier(state_class)
+    if copier is None:
+        serialize = state_class.__pydantic_serializer__.to_json
+        return lambda state: serialize(state, warnings=False)
+    return lambda state: (copier, copier(state.__dict__))
+
+
+def freeze_value(value: Any) -> bytes:
+    """The JSON bytes of any JSON-like value: models, dates, Enums and sets become JSON values.
+
+    Raises:
+        pydantic_core.PydanticSerializationError: the value has no JSON form.
+    """
+    return to_json(value, inf_nan_mode="strings")
+
+
+def thaw(frozen: Frozen) -> Any:
+    """The JSON value that was frozen: fresh objects at every call, so the caller may change them."""
+    if type(frozen) is tuple:
+        return frozen[0](frozen[1])
+    return from_json(frozen)
+
+
+def frozen_json(frozen: Frozen) -> bytes:
+    """The value as JSON bytes, for records and for other processes."""
+    return to_json(frozen[1]) if type(frozen) is tuple else frozen
+
+
+def check_setup(state_class: type[State], setup: dict[str, Any]) -> State:
+    """A State of `state_class`: its defaults, then `setup`, validated.
+
+    Raises:
+        pydantic.ValidationError: a field is unknown, or a value does not fit.
+    """
+    return state_class.model_validate(setup)
+
+
+@functools.cache
+def _copier(state_class: type[State]) -> Callable[[Values], Values] | None:
+    """A function `fields -> fresh fields` for a class of plain fields only; None for any other class."""
+    decorators = state_class.__pydantic_decorators__
+    if decorators.computed_fields or decorators.field_serializers or decorators.model_serializers:
+        return None
+    parts = []
+    for name, field in state_class.model_fields.items():
+        shape = _shape(field.annotation)
+        if shape is None or field.exclude or any(hasattr(extra, "func") for extra in field.metadata):
+            return None
+        parts.append(f"{name!r}: d[{name!r}]" + (".copy()" if shape == "container" else ""))
+    copier: Callable[[Values], Values] = eval(f"lambda d: {{{', '.join(parts)}}}")
+    return copier
+
+
+def _shape(annotation: Any) -> Literal["scalar", "container"] | None:
+    """Whether values of this type are immutable JSON scalars, flat containers of such, or neither.
+
+    Floats are neither: NaN and infinity need the JSON form.
+    """
+    if annotation in (str, int, bool, None, type(None)):
+        return "scalar"
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Literal:
+        return "scalar" if all(type(value) in (str, int, bool, type(None)) for value in arguments) else None
+    if origin in (typing.Union, types.UnionType):
+        return "scalar" if all(_shape(one) == "scalar" for one in arguments) else None
+    if origin is list and _shape(arguments[0]) == "scalar":
+        return "container"
+    if origin is dict and arguments[0] is str and _shape(arguments[1]) == "scalar":
+        return "container"
+    return None

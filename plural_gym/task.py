@@ -1,0 +1,206 @@
+"""Task: one assignment in an Environment, graded by Verifiers; and thousands of them as rows."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
+
+from plural_gym import kinds
+from plural_gym.environment import Environment, Limits
+from plural_gym.errors import DefinitionError, UnknownName, suggest
+from plural_gym.identity import content_hash
+from plural_gym.step import TaskView
+from plural_gym.verifier import Verifier, check_verifiers
+from plural_gym.word import Word
+
+
+class Task(Word):
+    """One assignment: instructions, the world it happens in, how the world starts, and who grades it.
+
+    An Agent sees `instructions` and what actions return. Everything else is for Apps and Verifiers.
+
+    Raises:
+        DefinitionError: two Verifiers of one name, none that scores, or a setup that does not fit the State.
+    """
+
+    name: str = Field(min_length=1)
+    """Unique in its project; rows of a folder are named `folder/row`."""
+    instructions: str
+    """All that the Agent is told beforehand."""
+    environment: Environment
+    verifiers: tuple[Verifier, ...]
+    setup: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """App -> field -> value: State the world starts with."""
+    info: Any = Field(default_factory=dict)
+    """Facts about the case, any JSON."""
+    expected: Any = None
+    """The answer key."""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    limits: Limits | None = None
+    """Lowers the Environment's limits."""
+    split: str | None = None
+    """Such as `train` or `test`."""
+    version: str = "0.1.0"
+    title: str = ""
+    description: str = ""
+    oracle: str | None = None
+    """Name of an Agent known to solve it; run by `plural task validate --run`."""
+
+    _folder: Path | None = PrivateAttr(default=None)
+    _view: TaskView | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> "Task":
+        check_verifiers(self.verifiers, f"Task {self.name!r}")
+        check_setup(self.environment, self.setup, f"Task {self.name!r}")
+        return self
+
+    @property
+    def view(self) -> TaskView:
+        """What Apps and Verifiers see of it."""
+        if self._view is None:
+            self._view = TaskView(self.name, self.instructions, self.info, self.metadata, self.expected)
+        return self._view
+
+    @property
+    def folder(self) -> Path | None:
+        """Its folder in a project; None where it was built in Python."""
+        return self._folder
+
+    @property
+    def effective_limits(self) -> Limits:
+        """The Environment's limits, lowered by the Task's."""
+        return self.environment.limits.lowered(self.limits)
+
+    @property
+    def content_hash(self) -> str:
+        """Identity of the assignment, Environment and Verifiers included."""
+        return content_hash(
+            "task",
+            {
+                "instructions": self.instructions,
+                "environment": self.environment.content_hash,
+                "verifiers": [
+                    {"name": verifier.name, "hash": verifier.content_hash} for verifier in self.verifiers
+                ],
+                "setup": self.setup,
+                "info": self.info,
+                "expected": self.expected,
+                "metadata": self.metadata,
+                "limits": None if self.limits is None else self.limits.model_dump(exclude_unset=True),
+            },
+        )
+
+
+def check_setup(environment: Environment, setup: Mapping[str, Mapping[str, Any]], where: str) -> None:
+    """Hold a setup against the Apps' States before anything runs.
+
+    Raises:
+        DefinitionError: an App, a field or a value that does not fit, all of them in one message.
+    """
+    faults = []
+    for app_name, fields in setup.items():
+        if app_name not in environment.apps:
+            faults.append(f"setup names App {app_name!r}; {suggest(app_name, environment.apps)}")
+            continue
+        declaration = environment.declarations[app_name]
+        try:
+            kinds.load("plural.apps", declaration.kind).check_setup(declaration, fields)
+        except ValidationError as error:
+            for item in error.errors(include_url=False, include_context=False):
+                place = ".".join([app_name, *map(str, item["loc"])])
+                faults.append(f"setup {place}: {item['msg']}, got {item['input']!r}.")
+    if faults:
+        raise DefinitionError(f"{where}: " + " ".join(faults))
+
+
+class TaskSet(Sequence[Task]):
+    """Ordered Tasks of which each is built when it is first asked for.
+
+    Thousands of rows cost one mapping; the Environment and Verifiers are shared by all.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        build: Callable[[str], Task],
+        splits: Mapping[str, str | None] | None = None,
+    ) -> None:
+        self.names = tuple(names)
+        self._build = build
+        self._built: dict[str, Task] = {}
+        self._splits = splits or {}
+        self._position = {name: index for index, name in enumerate(self.names)}
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task]) -> "TaskSet":
+        """A set of Tasks that exist already."""
+        by_name: dict[str, Task] = {}
+        for task in tasks:
+            if task.name in by_name:
+                raise DefinitionError(f"two Tasks are named {task.name!r}.")
+            by_name[task.name] = task
+        made = cls(list(by_name), by_name.__getitem__, {name: task.split for name, task in by_name.items()})
+        made._built = by_name
+        return made
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, key: Any) -> Any:
+        """One Task by position or by name; the row's name alone serves where it is unique."""
+        if type(key) is int:
+            name = self.names[key]
+            return self._built.get(name) or self.get(name)
+        if isinstance(key, slice):
+            return TaskSet(self.names[key], self.get, self._splits)
+        return self.get(key if isinstance(key, str) else self.names[key])
+
+    def get(self, name: str) -> Task:
+        """One Task by name. Raises UnknownName with the nearest name."""
+        found = self._built.get(name)
+        if found is None:
+            full = self.full_name(name)
+            found = self._built.get(full)
+            if found is None:
+                found = self._built[full] = self._build(full)
+        return found
+
+    def full_name(self, name: str) -> str:
+        """`folder/row` from a row's name alone. Raises UnknownName where it is unknown or ambiguous."""
+        if name in self._position:
+            return name
+        ends = [full for full in self.names if full.rpartition("/")[2] == name]
+        if len(ends) == 1:
+            return ends[0]
+        if ends:
+            raise UnknownName(f"several Tasks are named {name!r}: {', '.join(ends)}; say which.")
+        short = [full.rpartition("/")[2] for full in self.names]
+        raise UnknownName(f"there is no Task {name!r}; {suggest(name, [*self.names, *short])}")
+
+    def __contains__(self, key: object) -> bool:
+        if isinstance(key, Task):
+            return self._built.get(key.name) is key or key.name in self._position
+        try:
+            return isinstance(key, str) and self.full_name(key) in self._position
+        except UnknownName:
+            return False
+
+    def __iter__(self) -> Iterator[Task]:
+        return (self.get(name) for name in self.names)
+
+    def split(self, name: str) -> "TaskSet":
+        """The Tasks of one split. Raises UnknownName where no Task is in it."""
+        chosen = [task for task in self.names if self._splits.get(task) == name]
+        if not chosen:
+            known = {split for split in self._splits.values() if split}
+            raise UnknownName(f"no Task is in the split {name!r}; {suggest(name, known)}")
+        return self.choose(chosen)
+
+    def choose(self, names: Sequence[str]) -> "TaskSet":
+        """The Tasks of these full names, in this order; still built when first asked for."""
+        return TaskSet(names, self.get, {name: self._splits.get(name) for name in names})
+
+    def __repr__(self) -> str:
+        return f"TaskSet({len(self)} Tasks)"

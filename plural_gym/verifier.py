@@ -1,0 +1,171 @@
+"""Verifier: the grader of a Task; its output, rubric criteria, and the arithmetic of scores.
+
+The kinds lie in `verifiers/`. Scoring rules are the specification's: each criterion's range is normalised to
+0..1 and weighted within its Verifier; each Verifier's weight is its share of the Trial's score; only `check`
+counts.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, PrivateAttr, field_validator, model_validator
+
+from plural_gym.errors import DefinitionError, UsageError
+from plural_gym.identity import content_hash
+from plural_gym.word import Word
+
+Hook = Literal["check", "reward", "hindsight"]
+
+
+class VerifierOutput(Word):
+    """What a check answers."""
+
+    score: float = Field(allow_inf_nan=False)
+    """Any finite number, usually 0 to 1."""
+    scores: dict[str, float] = Field(default_factory=dict)
+    """Extra measurements, for people to read."""
+    evidence: tuple[str, ...] = ()
+    """The result in words."""
+    feedback: str | None = None
+
+    @field_validator("evidence", mode="before")
+    @classmethod
+    def _one_line_is_a_list(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+
+class RubricCriterion(Word):
+    """One quality a person or a model scores, with what each score means."""
+
+    name: str = Field(min_length=1)
+    description: str = ""
+    min_score: float = Field(default=0.0, allow_inf_nan=False)
+    max_score: float = Field(default=1.0, allow_inf_nan=False)
+    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _range_is_not_empty(self) -> "RubricCriterion":
+        if self.min_score >= self.max_score:
+            raise ValueError(
+                f"criterion {self.name!r}: min_score {self.min_score:g} is not below "
+                f"max_score {self.max_score:g}"
+            )
+        return self
+
+
+def rubric_score(criteria: Sequence[RubricCriterion], scores: Mapping[str, float]) -> float:
+    """The weighted mean of criteria, each normalised to 0..1 by its range.
+
+    Raises:
+        UsageError: a criterion has no score, a score has no criterion, or one is out of its range.
+    """
+    names = [criterion.name for criterion in criteria]
+    for name in scores:
+        if name not in names:
+            raise UsageError(f"no criterion is named {name!r}; there are: {', '.join(names)}.")
+    total = 0.0
+    for criterion in criteria:
+        if criterion.name not in scores:
+            raise UsageError(f"criterion {criterion.name!r} has no score.")
+        value = scores[criterion.name]
+        if not criterion.min_score <= value <= criterion.max_score:
+            raise UsageError(
+                f"score {value:g} of {criterion.name!r} is outside "
+                f"{criterion.min_score:g}..{criterion.max_score:g}."
+            )
+        share = (value - criterion.min_score) / (criterion.max_score - criterion.min_score)
+        total += criterion.weight * share
+    return total / sum(criterion.weight for criterion in criteria)
+
+
+def combine(scores: Iterable[tuple[float, float | None]]) -> float | None:
+    """The Trial's score from (weight, score) of every Verifier that scores: the weighted mean.
+
+    None, unknown, as soon as one score is unknown: neither 0 nor the mean of the rest.
+    """
+    pairs = list(scores)
+    if not pairs or any(score is None for _, score in pairs):
+        return None
+    return math.fsum(weight * score for weight, score in pairs if score is not None) / math.fsum(
+        weight for weight, _ in pairs
+    )
+
+
+def total_reward(episode: Any) -> VerifierOutput:
+    """As `check`: the score is the sum of the Verifier's own step rewards, hindsight excluded.
+
+    The host recognises it; it has no meaning when called by hand.
+    """
+    raise UsageError(
+        "total_reward is named as a check: DeterministicVerifier(check=total_reward, reward=...)."
+    )
+
+
+class Verifier(Word):
+    """A grader of finished attempts, and where it has a reward function, of single actions.
+
+    A kind says through `functions` which author code it runs beside the Apps, and through `scores` whether
+    it counts in a Trial's score.
+    """
+
+    kind: ClassVar[str]
+
+    name: str = Field(min_length=1)
+    version: str = "0.1.0"
+    title: str = ""
+    description: str = ""
+    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """Share of the Trial's score. Never scales a step reward."""
+    _folder: Path | None = PrivateAttr(default=None)
+    _hash: str | None = PrivateAttr(default=None)
+
+    @property
+    def scores(self) -> bool:
+        """Whether it has a check, so that its score counts."""
+        raise NotImplementedError
+
+    def functions(self) -> dict[Hook, Callable[..., Any]]:
+        """Author code that runs beside the Apps, by hook."""
+        return {}
+
+    def timeouts_s(self) -> dict[Hook, float]:
+        """Seconds after which a worker gives a hook up."""
+        return {}
+
+    def identity(self) -> dict[str, Any]:
+        """What its content hash covers; name, title and version left out."""
+        raise NotImplementedError
+
+    @property
+    def content_hash(self) -> str:
+        """Identity of how it grades, its code included."""
+        if self._hash is None:
+            self._hash = content_hash("verifier", self.identity())
+        return self._hash
+
+    @property
+    def folder(self) -> Path | None:
+        """Its folder in a project; None where it was built in Python."""
+        return self._folder
+
+
+def check_verifiers(verifiers: Sequence[Verifier], where: str) -> None:
+    """Hold a Task's Verifiers to the rules that concern them together.
+
+    Raises:
+        DefinitionError: two of one name, or none that scores.
+    """
+    seen: set[str] = set()
+    for verifier in verifiers:
+        if verifier.name in seen:
+            raise DefinitionError(
+                f"{where}: two Verifiers are named {verifier.name!r}; scores and rewards are recorded by name."
+            )
+        seen.add(verifier.name)
+    if not any(verifier.scores for verifier in verifiers):
+        raise DefinitionError(
+            f"{where}: no Verifier scores; attach at least one with a check "
+            f"(has: {', '.join(seen) or 'none'})."
+        )
