@@ -1,0 +1,168 @@
+"""Hooks: runs the author's reward, check and hindsight functions, and turns what they do into records.
+
+Whatever such a function raises, returns or does to its argument, the action is answered and the world is as
+it was. In this process for GymEnv; in a worker that can be killed for Jobs.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from types import CoroutineType
+from typing import Any
+
+from plural_gym.app import settle
+from plural_gym.episode import Credit, Episode, HindsightTrial
+from plural_gym.errors import Fault, GradingFault
+from plural_gym.host.host import Outcome
+from plural_gym.step import Step, TaskView, World
+from plural_gym.verifier import Verifier, VerifierOutput, total_reward
+
+Reward = tuple[float | None, Fault | None]
+"""(value, None): a reward; (None, None): no signal; (None, fault): the function failed."""
+
+NO_SIGNAL: Reward = (None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class HookSet:
+    """The author code of one Verifier."""
+
+    name: str
+    version: str = "0.1.0"
+    check: Callable[..., Any] | None = None
+    reward: Callable[..., Any] | None = None
+    hindsight: Callable[..., Any] | None = None
+
+    @classmethod
+    def of(cls, verifier: "Verifier | Callable[..., Any]") -> "HookSet":
+        """From a Verifier, or from a plain function of a Step."""
+        if isinstance(verifier, Verifier):
+            found = verifier.functions()
+            return cls(
+                verifier.name,
+                verifier.version,
+                found.get("check"),
+                found.get("reward"),
+                found.get("hindsight"),
+            )
+        return cls(getattr(verifier, "__name__", type(verifier).__name__), reward=verifier)
+
+
+class LocalHooks:
+    """Hooks called in this process, without a time limit."""
+
+    def __init__(self, sets: Iterable[HookSet]) -> None:
+        self.sets = tuple(sets)
+        self.rewarding = tuple(hooks.name for hooks in self.sets if hooks.reward is not None)
+        """The Verifiers that reward, in the order of their rewards."""
+        self._rewards = tuple((hooks.name, hooks.reward) for hooks in self.sets if hooks.reward is not None)
+        self._by_name = {hooks.name: hooks for hooks in self.sets}
+
+    def reward(
+        self,
+        task: TaskView,
+        outcome: Outcome,
+        turn: int,
+        world: World,
+        event_id: str | None = None,
+        seat: str | None = None,
+    ) -> list[Reward]:
+        """Each rewarding Verifier's part for one action, in the order of `rewarding`."""
+        rewards = []
+        for name, function in self._rewards:
+            step = Step(
+                task,
+                outcome.app,
+                outcome.action,
+                outcome.arguments,
+                turn,
+                outcome.observation,
+                outcome.error,
+                outcome.before,
+                outcome.after,
+                world,
+                seat,
+                event_id,
+            )
+            try:
+                value = function(step)  # type: ignore[misc]
+                if type(value) is CoroutineType:
+                    value = settle(value)
+                if type(value) is not float or not math.isfinite(value):
+                    value = finite_number(value)
+                rewards.append((value, None))
+            except (Exception, SystemExit) as error:
+                rewards.append((None, Fault.of(error, f"verifier {name} reward")))
+        return rewards
+
+    def check(self, name: str, episode: Episode, own_rewards: Sequence[float]) -> VerifierOutput | Fault:
+        """The output of one Verifier's check, or the fault of its code.
+
+        Args:
+            own_rewards: the Verifier's step rewards, for `total_reward`.
+        """
+        function = self._by_name[name].check
+        assert function is not None
+        if function is total_reward:
+            return sum_of_rewards(own_rewards)
+        try:
+            output = settle(function(episode))
+            if not isinstance(output, VerifierOutput):
+                raise GradingFault(f"check returned {_shown(output)}, which is no VerifierOutput")
+            return output
+        except (Exception, SystemExit) as error:
+            return Fault.of(error, f"verifier {name} check")
+
+    def hindsight(self, name: str, trial: HindsightTrial) -> list[Credit] | Fault:
+        """The credit one Verifier gives in hindsight, or the fault of its code; never part of it."""
+        function = self._by_name[name].hindsight
+        assert function is not None
+        try:
+            given = settle(function(trial))
+            credits = [] if given is None else list(given)
+            for credit in credits:
+                if not isinstance(credit, Credit):
+                    raise GradingFault(
+                        f"hindsight yielded {_shown(credit)}; yield trial.credit(event_id, value)"
+                    )
+            return credits
+        except (Exception, SystemExit) as error:
+            return Fault.of(error, f"verifier {name} hindsight")
+
+
+def sum_of_rewards(values: Sequence[float]) -> VerifierOutput | Fault:
+    """What `total_reward` scores."""
+    total = math.fsum(values)
+    if not math.isfinite(total):
+        return Fault(
+            "verifier total_reward", "OverflowError", "the rewards' sum is not finite", "total_reward"
+        )
+    return VerifierOutput(score=total, evidence=(f"{len(values)} rewards sum to {total:g}",))
+
+
+def finite_number(value: Any) -> float | None:
+    """A reward as a float; None stays None.
+
+    Raises:
+        GradingFault: anything else than a finite number; `True` is none.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise GradingFault(f"reward returned {_shown(value)}, which is not a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise GradingFault(f"reward returned {_shown(value)}, which is not a finite number")
+    return number
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 80 else text[:77] + "..."

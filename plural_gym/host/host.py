@@ -1,0 +1,310 @@
+"""AppHost: the Apps of one world, played one action at a time.
+
+In this process for GymEnv, behind a socket for Jobs (`host.serve`, `host.client`). It knows actions, State and
+faults; rewards, limits and records belong to the Session that drives it.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import CoroutineType
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
+
+from plural_gym import kinds
+from plural_gym.app import AppDeclaration, Control, LiveApp, explain_rejection, settle
+from plural_gym.environment import Actions
+from plural_gym.errors import (
+    ActionRejected,
+    AppFault,
+    CheckpointError,
+    Fault,
+    QueryRefused,
+    UnknownName,
+    suggest,
+)
+from plural_gym.state import Frozen, freeze_value, thaw
+from plural_gym.step import TaskView
+
+_SCALARS = frozenset({str, int, bool, type(None)})
+_NO_SETUP: Mapping[str, Any] = {}
+
+
+class Outcome:
+    """What one action came to, State before and after included: the controller's side of an action."""
+
+    __slots__ = (
+        "action",
+        "after",
+        "app",
+        "arguments",
+        "before",
+        "error",
+        "fault",
+        "observation",
+        "rewards",
+        "stop_reason",
+        "terminated",
+        "truncated",
+    )
+
+    app: str | None
+    """The acting App; None where no single App is meant."""
+    action: str
+    arguments: Mapping[str, Any]
+    """As the Agent sent them, JSON values."""
+    observation: Any
+    """What the action returned, a JSON value; None after an error or a fault."""
+    error: str | None
+    """Why the input was rejected, for the Agent to read."""
+    fault: Fault | None
+    """The App's own failure; the Agent hears only that the action failed."""
+    before: Frozen | None
+    after: Frozen | None
+    """The acting App's State around the action; None where nobody asked or it cannot be read."""
+    terminated: bool
+    truncated: bool
+    rewards: Sequence[tuple[float | None, Fault | None]]
+    """Each rewarding Verifier's part, set by the Session: (value, None), (None, None) or (None, fault)."""
+    stop_reason: str | None
+    """Why the episode ended with this action, set by the Session; None where it goes on."""
+
+    def __init__(
+        self,
+        app: str | None,
+        action: str,
+        arguments: Mapping[str, Any],
+        observation: Any,
+        error: str | None,
+        fault: Fault | None,
+        before: Frozen | None,
+        after: Frozen | None,
+        terminated: bool,
+        truncated: bool,
+    ) -> None:
+        self.app = app
+        self.action = action
+        self.arguments = arguments
+        self.observation = observation
+        self.error = error
+        self.fault = fault
+        self.before = before
+        self.after = after
+        self.terminated = terminated
+        self.truncated = truncated
+        self.rewards = ()
+        self.stop_reason = None
+
+
+class AppHost:
+    """One world's Apps. `open` starts an episode; `act` plays; an episode is played from one thread."""
+
+    def __init__(self, declarations: Mapping[str, AppDeclaration], actions: Actions | None = None) -> None:
+        kind_of = {name: kinds.load("plural.apps", app.kind) for name, app in declarations.items()}
+        self.actions = actions or Actions(
+            {name: kind_of[name].describe(app) for name, app in declarations.items()}
+        )
+        self.apps: dict[str, LiveApp] = {name: kind_of[name](app) for name, app in declarations.items()}
+        self._table = {
+            name: (app, spec, self.apps[app], spec.validate, spec.read_only)
+            for name, (app, spec) in self.actions.table.items()
+        }
+        self._only = next(iter(self.apps)) if len(self.apps) == 1 else None
+        self._lives = tuple(self.apps.values())
+        self._ending = tuple(live for live in self._lives if live.ends)
+        self._cutting = tuple(live for live in self._lives if live.cuts)
+        self._keeps = self._only is not None and self._lives[0].control == "full"
+        """Whether the App's State after an action is known to be what it is before the next one: nobody else
+        acts on it, and it does not live elsewhere."""
+        self._last: Frozen | None = None
+        """The State as it was last taken, where `_keeps` holds and no action has come since."""
+
+    def open(self, task: TaskView, setup: Mapping[str, Mapping[str, Any]], seed: int, resources: Path) -> Any:
+        """Start an episode; returns the opening observation, a JSON value or None.
+
+        With several opening observations: a mapping from App to observation.
+
+        Raises:
+            AppFault: an App could not be set up or its `reset` failed.
+        """
+        opening: dict[str, Any] = {}
+        self._last = None
+        for index, (name, live) in enumerate(self.apps.items()):
+            try:
+                said = live.open(task.fresh(), setup.get(name, _NO_SETUP), _entropy(seed, index), resources)
+                if said is not None:
+                    opening[name] = said if type(said) is str else thaw(freeze_value(said))
+            except Exception as error:
+                fault = Fault.of(error, f"app {name}")
+                raise AppFault(f"{fault} while the episode was being set up.", fault) from error
+        if not opening:
+            return None
+        return next(iter(opening.values())) if len(opening) == 1 else opening
+
+    def act(
+        self, name: str, arguments: Mapping[str, Any], watch: bool = True, seat: str | None = None
+    ) -> Outcome:
+        """Perform one action. Wrong input comes back as `error`, the App's failure as `fault`; never raises.
+
+        Args:
+            name: bare, `app.action` or `app__action`.
+            arguments: JSON values, or the Python values of the action's hints.
+            watch: whether to take the acting App's State before and after.
+            seat: who acts, in a party.
+        """
+        entry = self._table.get(name)
+        if entry is None:
+            return self._unknown(name, arguments, watch)
+        app_name, spec, live, validate, read_only = entry
+        before = after = observation = error = fault = None
+        terminated = truncated = False
+        watch = watch or read_only
+        last, self._last = self._last, None
+        sent = _as_sent(arguments)
+        try:
+            if watch:
+                before = last or live.snapshot()
+            try:
+                checked = validate(arguments)
+            except ValidationError as raised:
+                raise explain_rejection(spec, raised) from None
+            observation = live.act(spec, checked, seat)
+            if type(observation) is not str:
+                observation = _as_seen(observation)
+        except (Exception, SystemExit) as raised:
+            observation, error, fault = None, *_blame(raised, app_name)
+        try:
+            if watch:
+                after = live.snapshot()
+                if self._keeps:
+                    self._last = after
+                if read_only and after != before and fault is None:
+                    observation = None
+                    fault = Fault(
+                        f"app {app_name}",
+                        "AppFault",
+                        f"read-only action {spec.name!r} changed State",
+                        spec.name,
+                    )
+            for other in self._ending:
+                if other.terminated():
+                    terminated = True
+            for other in self._cutting:
+                if other.truncated():
+                    truncated = True
+        except (Exception, SystemExit) as raised:
+            observation, fault = None, fault or Fault.of(raised, f"app {app_name}")
+        return Outcome(
+            app_name, spec.name, sent, observation, error, fault, before, after, terminated, truncated
+        )
+
+    def _unknown(self, name: str, arguments: Mapping[str, Any], watch: bool) -> Outcome:
+        error = self.actions.explain_unknown(name)
+        state = self.snapshot(self._only) if self._only is not None and watch else None
+        return Outcome(self._only, name, _as_sent(arguments), None, error, None, state, state, False, False)
+
+    def app_names(self) -> tuple[str, ...]:
+        """The Apps, in declared order."""
+        return tuple(self.apps)
+
+    def controls(self) -> dict[str, Control]:
+        """How far the host controls each App's State."""
+        return {name: live.control for name, live in self.apps.items()}
+
+    def snapshot(self, app: str) -> Frozen | None:
+        """One App's State now, as a value; None where it cannot be read."""
+        return self.apps[app].snapshot()
+
+    def snapshots(self) -> dict[str, Frozen | None]:
+        """Every App's State now."""
+        taken = {name: live.snapshot() for name, live in self.apps.items()}
+        if self._keeps:
+            (self._last,) = taken.values()
+        return taken
+
+    def query(self, app: str, action: str, arguments: Mapping[str, Any]) -> Any:
+        """What a read-only action answers, a JSON value.
+
+        Raises:
+            QueryRefused: the action can change State, or did.
+            UnknownName: no such App or action.
+            ActionRejected: the arguments do not fit, or the action rejected them.
+            AppFault: the action failed.
+        """
+        if app not in self.apps:
+            raise UnknownName(f"the Environment has no App {app!r}; {suggest(app, self.apps)}")
+        spec = next((spec for spec in self.actions.by_app[app] if spec.name == action), None)
+        if spec is None:
+            names = [spec.name for spec in self.actions.by_app[app]]
+            raise UnknownName(f"App {app!r} has no action {action!r}; {suggest(action, names)}")
+        if not spec.read_only:
+            raise QueryRefused(f"query refuses {action!r}: it can change State. Use a read-only action.")
+        outcome = self.act(f"{app}.{action}", arguments)
+        if outcome.error is not None:
+            raise ActionRejected(outcome.error)
+        if outcome.fault is not None:
+            raise AppFault(str(outcome.fault), outcome.fault)
+        return outcome.observation
+
+    def save(self) -> dict[str, Any]:
+        """Every App as a value that `restore` takes. Raises CheckpointError with the Apps that cannot."""
+        saved: dict[str, Any] = {}
+        refused = []
+        for name, live in self.apps.items():
+            try:
+                saved[name] = live.save()
+            except (CheckpointError, NotImplementedError) as error:
+                refused.append(f"{name}: {error}" if str(error) else name)
+        if refused:
+            raise CheckpointError(f"cannot be saved: {'; '.join(refused)}")
+        return saved
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Put every App back to what `save` gave."""
+        self._last = None
+        for name, live in self.apps.items():
+            live.restore(saved[name])
+
+    def close(self) -> None:
+        """Let go of the Apps."""
+        for live in self._lives:
+            live.close()
+
+
+def _entropy(seed: int, index: int) -> int:
+    """A seed of its own for each App, so that one App's draws never shift another's."""
+    if index == 0:
+        return seed
+    return int.from_bytes(hashlib.sha256(f"{seed}/{index}".encode()).digest()[:8], "big")
+
+
+def _blame(raised: BaseException, app_name: str) -> tuple[str | None, Fault | None]:
+    """(why the input was rejected, None) or (None, the App's fault) for what an action raised."""
+    # Only a plain ValueError rejects: a subclass, such as pydantic's, may print State in its message.
+    if isinstance(raised, ActionRejected) or type(raised) is ValueError:
+        return str(raised), None
+    return None, Fault.of(raised, f"app {app_name}")
+
+
+def _as_seen(result: Any) -> Any:
+    """What an action returned, as a JSON value that the App does not hold."""
+    if type(result) is CoroutineType:
+        result = settle(result)
+    return result if type(result) in _SCALARS else thaw(freeze_value(result))
+
+
+def _as_sent(arguments: Any) -> dict[str, Any]:
+    """Arguments as JSON values that neither the sender nor the App can change any more."""
+    if type(arguments) is dict:
+        for value in arguments.values():
+            if type(value) not in _SCALARS:
+                break
+        else:
+            return arguments.copy()
+    try:
+        value = thaw(freeze_value(arguments))
+    except PydanticSerializationError:
+        value = {str(key): repr(item) for key, item in dict(arguments).items()}
+    return value if isinstance(value, dict) else {}
