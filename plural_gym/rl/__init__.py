@@ -1,0 +1,1 @@
+"""The RL face: spaces, `GymEnv` and registration with Gymnasium."""
