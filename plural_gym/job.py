@@ -1,0 +1,420 @@
+"""Job: one run; Agents x Tasks x attempts, with every input pinned. Plans, runs, resumes, repeats.
+
+The record on disk is the truth: `JobResult` and everything built on it read the Job's folder.
+"""
+
+import hashlib
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from plural_gym import kinds
+from plural_gym.agent import Agent
+from plural_gym.benchmark import Benchmark
+from plural_gym.errors import DefinitionError, RecordError, UsageError
+from plural_gym.executor import Executor
+from plural_gym.inputs import Inputs
+from plural_gym.leaderboard import Leaderboard
+from plural_gym.project import Project
+from plural_gym.ranking import Rules, rank
+from plural_gym.receipt import Pin, packages
+from plural_gym.records import ledger
+from plural_gym.records.job_folder import JobFolder, JobStore
+from plural_gym.records.trial_folder import TrialFolder
+from plural_gym.runtime import Runtime
+from plural_gym.task import Task, TaskSet
+from plural_gym.trial import Trial, TrialCancelled, TrialPlan, run_trial, why_not_rerunnable
+
+Mode = Literal["eval", "train"]
+JOBS = Path(".plural") / "jobs"
+SCHEMA = "plural.job/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Told after every finished Trial."""
+
+    done: int
+    total: int
+    trial: Mapping[str, Any]
+    """The Trial's result."""
+    mean_score: float | None
+    """Mean of the scores so far; None before the first."""
+    seconds: float
+    """Since the Job started to run."""
+    reused: int = 0
+    """How many of `done` had finished in an earlier run of the Job."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    scored: int = 0
+    total: float = 0.0
+    failures: dict[str, int] = field(default_factory=dict)
+
+
+class Job:
+    """One run of Agents on Tasks or on a Benchmark.
+
+    Args:
+        tasks: the Tasks, in order; or give `benchmark`.
+        agents: who plays; each needs a name of its own.
+        benchmark: the exam whose Tasks and ranking rules are used.
+        attempts: tries per Agent and Task.
+        concurrency: Trials at once; None: one for each processor, at most eight.
+        seed: repeats all randomness of the Apps; every Agent meets the same seeds.
+        mode: "eval", or "train" to capture model exchanges exactly.
+        directory: where Jobs are kept.
+        executor: the kind that spreads the Trials.
+        progress: called after each finished Trial, in the thread that runs the Job.
+
+    Raises:
+        DefinitionError: no Tasks or Agents, or two of one name.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task] | None = None,
+        agents: Sequence[Agent] = (),
+        *,
+        benchmark: Benchmark | None = None,
+        attempts: int = 1,
+        concurrency: int | None = None,
+        seed: int = 0,
+        mode: Mode = "eval",
+        directory: str | Path = JOBS,
+        executor: str = "threads",
+        progress: Callable[[Progress], None] | None = None,
+        job_id: str | None = None,
+        rerun_of: str | None = None,
+    ) -> None:
+        if (tasks is None) == (benchmark is None):
+            raise DefinitionError("a Job runs either tasks or a benchmark; give one of them.")
+        chosen = benchmark.tasks if benchmark is not None else tasks
+        assert chosen is not None
+        self.tasks = chosen if isinstance(chosen, TaskSet) else TaskSet.of(list(chosen))
+        if not len(self.tasks):
+            raise DefinitionError("a Job needs at least one Task.")
+        if not agents:
+            raise DefinitionError("a Job needs at least one Agent.")
+        names = [agent.name for agent in agents]
+        doubled = next((name for name in names if names.count(name) > 1), None)
+        if doubled is not None:
+            raise DefinitionError(f"two Agents are named {doubled!r}; give one another name.")
+        for what, value in (("attempts", attempts), ("concurrency", concurrency)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise DefinitionError(f"{what} is a whole number from 1, got {value!r}.")
+        if mode not in ("eval", "train"):
+            raise DefinitionError(f"mode is 'eval' or 'train', not {mode!r}.")
+        self.agents = tuple(agents)
+        self.benchmark = benchmark
+        self.attempts = attempts
+        self.seed = seed
+        self.mode: Mode = mode
+        self.id = job_id or f"job_{secrets.token_hex(6)}"
+        self.folder = JobStore(directory).job(self.id)
+        self.rerun_of = rerun_of
+        self.concurrency = concurrency or min(self.trial_count, os.cpu_count() or 1, 8)
+        self._executor = executor
+        self._progress = progress
+        self._stop = threading.Event()
+
+    @property
+    def trial_count(self) -> int:
+        """Agents x Tasks x attempts."""
+        return len(self.tasks) * len(self.agents) * self.attempts
+
+    def plans(self) -> Iterator[TrialPlan]:
+        """Every Trial, in order: by Task, then Agent, then attempt."""
+        pin = None if self.benchmark is None else _pin(self.benchmark)
+        for task in self.tasks:
+            for agent in self.agents:
+                why_not = why_not_rerunnable(task, agent)
+                for attempt in range(1, self.attempts + 1):
+                    yield TrialPlan(
+                        id="trl_" + _digest(self.id, agent.name, task.name, attempt)[:16],
+                        job_id=self.id,
+                        group_id=f"{self.id}/{agent.name}/{task.name}",
+                        attempt=attempt,
+                        task=task,
+                        agent=agent,
+                        seed=int(_digest(self.seed, task.name, attempt)[:15], 16),
+                        benchmark=pin,
+                        mode=self.mode,
+                        why_not=why_not,
+                    )
+
+    def pins(self) -> dict[str, Any]:
+        """What is pinned before anything runs; two runs of one Job must agree on it."""
+        rules = None if self.benchmark is None else asdict(self.benchmark.rules)
+        reasons: dict[str, None] = {}
+        for task in self.tasks:
+            for agent in self.agents:
+                reasons.update(dict.fromkeys(why_not_rerunnable(task, agent)))
+        return {
+            "schema_version": SCHEMA,
+            "job_id": self.id,
+            "mode": self.mode,
+            "seed": self.seed,
+            "attempts": self.attempts,
+            "benchmark": None if self.benchmark is None else _pin(self.benchmark).model_dump(),
+            "rules": rules,
+            "tasks": [
+                {"name": task.name, "version": task.version, "content_hash": task.content_hash}
+                for task in self.tasks
+            ],
+            "agents": [{**_pin(agent).model_dump(), "model": agent.model} for agent in self.agents],
+            "rerunnable": not reasons,
+            "why_not": list(reasons),
+            "rerun_of": self.rerun_of,
+            "packages": dict(packages()),
+        }
+
+    def run(self) -> "JobResult":
+        """Run every Trial that has not finished yet, seal the ledger, and return the result.
+
+        A Job that was killed goes on where it stopped. Ctrl-C ends the Trials in flight unsealed and raises
+        KeyboardInterrupt; `run` again resumes.
+
+        Raises:
+            MachineError: the Job runs in another process, or the machine could not.
+            RecordError: the folder belongs to a Job with other inputs.
+        """
+        for agent in self.agents:
+            agent.driver()
+        kinds_used = {task.environment.runtime.kind for task in _distinct_environments(self.tasks)}
+        runtime_classes = {kind: kinds.load("plural.runtimes", kind) for kind in kinds_used}
+        self._prepare()
+        runtimes: dict[str, Runtime] = {}
+        with self.folder.lock():
+            try:
+                for task in _distinct_environments(self.tasks):
+                    choice = task.environment.runtime
+                    if choice.kind not in runtimes:
+                        runtimes[choice.kind] = runtime_classes[choice.kind](choice.options)
+                self._run_all(runtimes)
+            finally:
+                for runtime in runtimes.values():
+                    runtime.close()
+            ledger.seal(self.folder)
+            result = JobResult(self.folder)
+            self.folder.write_result(result.summary())
+        return result
+
+    def _prepare(self) -> None:
+        pins = self.pins()
+        if self.folder.pins_path.exists():
+            known = self.folder.pins()
+            for key in ("seed", "attempts", "mode", "tasks", "agents", "benchmark"):
+                if known.get(key) != pins[key]:
+                    raise RecordError(
+                        f"Job {self.id}: {key} differs from what it was started with; start a new Job."
+                    )
+            return
+        # Inputs first: a Job that can be seen can be resumed.
+        Inputs(self.folder.inputs_path).keep(self.tasks, self.agents, self.benchmark)
+        self.folder.create({**pins, "created": time.time()})
+
+    def _run_all(self, runtimes: Mapping[str, Runtime]) -> None:
+        began = time.monotonic()
+        tally, done, reused = _Tally(), 0, 0
+        executor: Executor = kinds.load("plural.executors", self._executor)(self.concurrency)
+
+        def one(plan: TrialPlan) -> tuple[dict[str, Any], bool] | None:
+            if self._stop.is_set():
+                return None
+            folder = self.folder.trial(plan.id)
+            if folder.result_path.exists() and folder.finished():
+                return folder.result(), True
+            runtime = runtimes[plan.task.environment.runtime.kind]
+            try:
+                return run_trial(plan, folder, runtime, self._stop), False
+            except TrialCancelled:
+                return None
+
+        with closing(executor.run(one, self.plans())) as finished:
+            try:
+                for outcome in finished:
+                    if outcome is None:
+                        continue
+                    result, known = outcome
+                    done += 1
+                    reused += known
+                    if result["score"] is not None:
+                        tally.scored += 1
+                        tally.total += result["score"]
+                    if self._progress is not None:
+                        mean = tally.total / tally.scored if tally.scored else None
+                        self._progress(
+                            Progress(done, self.trial_count, result, mean, time.monotonic() - began, reused)
+                        )
+            except BaseException:
+                self._stop.set()
+                for runtime in runtimes.values():
+                    runtime.close()
+                raise
+
+    @classmethod
+    def open(
+        cls,
+        folder: JobFolder,
+        *,
+        concurrency: int | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        fresh: bool = False,
+    ) -> "Job":
+        """A Job from its folder, with the inputs it was started with: to resume it, or `fresh` to repeat it.
+
+        Raises:
+            UsageError: its inputs cannot be loaded again; says why.
+        """
+        pins = folder.pins()
+        if not pins["rerunnable"]:
+            raise UsageError(
+                f"Job {folder.id} cannot be {'repeated' if fresh else 'resumed'} from its record: "
+                f"{'; '.join(pins['why_not'])}. Run it from the code that made it."
+            )
+        project = Project.open(folder.inputs_path)
+        agents = [project.agents[pin["name"]] for pin in pins["agents"]]
+        benchmark = project.benchmarks[pins["benchmark"]["name"]] if pins["benchmark"] else None
+        names = [task["name"] for task in pins["tasks"]]
+        return cls(
+            None if benchmark is not None else TaskSet(names, project.tasks.get),
+            agents,
+            benchmark=benchmark,
+            attempts=pins["attempts"],
+            concurrency=concurrency,
+            seed=pins["seed"],
+            mode=pins["mode"],
+            directory=folder.path.parent,
+            progress=progress,
+            job_id=None if fresh else folder.id,
+            rerun_of=folder.id if fresh else pins["rerun_of"],
+        )
+
+
+class JobResult:
+    """What a Job's folder says: its Trials, its leaderboard, what went wrong."""
+
+    def __init__(self, folder: JobFolder) -> None:
+        self.folder = folder
+        self._pins = folder.pins()
+
+    @property
+    def id(self) -> str:
+        """The Job's id."""
+        return self.folder.id
+
+    @property
+    def trials(self) -> list[Trial]:
+        """Every Trial that was started, in the Job's order."""
+        return [Trial(folder) for folder in self._folders() if folder.path.exists()]
+
+    def _folders(self) -> Iterator[TrialFolder]:
+        for task in self._pins["tasks"]:
+            for agent in self._pins["agents"]:
+                for attempt in range(1, self._pins["attempts"] + 1):
+                    name = "trl_" + _digest(self.id, agent["name"], task["name"], attempt)[:16]
+                    yield self.folder.trial(name)
+
+    def results(self) -> Iterator[dict[str, Any]]:
+        """The summary of every finished Trial, one at a time."""
+        for folder in self._folders():
+            if folder.result_path.exists():
+                yield folder.result()
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """What a leaderboard needs of every finished Trial."""
+        for result in self.results():
+            yield {
+                "agent": result["agent"],
+                "task": result["task"],
+                "attempt": result["attempt"],
+                "score": result["score"],
+                "failure": result["failure"],
+                "status": result["status"],
+                "cost_usd": result["usage"].get("cost_usd"),
+                "seconds": result["seconds"],
+            }
+
+    @property
+    def leaderboard(self) -> Leaderboard:
+        """Agents ranked by score, by the Benchmark's rules or, without one, every Task alike."""
+        return rank(self.rows(), self.rules, self.exam)
+
+    @property
+    def exam(self) -> str:
+        """What was run: `name@version` of the Benchmark, or how many Tasks."""
+        pin = self._pins["benchmark"]
+        return f"{pin['name']}@{pin['version']}" if pin else f"{len(self._pins['tasks'])} Tasks"
+
+    @property
+    def rules(self) -> Rules:
+        """How its results are ranked."""
+        rules = self._pins["rules"] or {"tasks": [task["name"] for task in self._pins["tasks"]]}
+        return Rules(**{**rules, "tasks": tuple(rules["tasks"])})
+
+    def faults(self) -> list[dict[str, Any]]:
+        """Failures of author code, alike ones as one: where, type, message, at, steps, trials."""
+        found: dict[tuple[str, ...], dict[str, Any]] = {}
+        for result in self.results():
+            for fault in result["faults"]:
+                key = (fault["where"], fault["type"], fault["message"], fault["at"])
+                row = found.setdefault(
+                    key, {**{k: fault[k] for k in ("where", "type", "message", "at")}, "count": 0, "trials": 0}
+                )
+                row["count"] += fault["count"]
+                row["trials"] += 1
+        return list(found.values())
+
+    def summary(self) -> dict[str, Any]:
+        """The Job's `result.json`."""
+        counts: dict[str, int] = {}
+        failures: dict[str, int] = {}
+        for result in self.results():
+            counts[result["status"]] = counts.get(result["status"], 0) + 1
+            if result["failure"] != "none":
+                failures[result["failure"]] = failures.get(result["failure"], 0) + 1
+        total = len(self._pins["tasks"]) * len(self._pins["agents"]) * self._pins["attempts"]
+        done = sum(counts.values())
+        if done < total:
+            status = "cancelled"
+        elif counts.get("awaiting_review"):
+            status = "awaiting_review"
+        else:
+            status = "failed" if counts.get("failed") else "succeeded"
+        return {
+            "schema_version": SCHEMA,
+            "job_id": self.id,
+            "status": status,
+            "trials": total,
+            "finished": done,
+            "by_status": counts,
+            "failures": failures,
+            "leaderboard": self.leaderboard.to_json(),
+            "faults": self.faults(),
+        }
+
+    def __repr__(self) -> str:
+        return f"JobResult({self.id!r})"
+
+
+def _distinct_environments(tasks: TaskSet) -> list[Task]:
+    """One Task of each Environment."""
+    return list({id(task.environment): task for task in tasks}.values())
+
+
+def _pin(word: Any) -> Pin:
+    return Pin(name=word.name, version=word.version, content_hash=word.content_hash)
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256("/".join(map(str, parts)).encode()).hexdigest()
+
+
