@@ -5,6 +5,7 @@ in `apps/` fulfils; nothing here knows about transport, rewards or records.
 """
 
 import asyncio
+import copy
 import inspect
 import re
 import threading
@@ -115,7 +116,8 @@ class ActionSpec:
         function = {
             "name": name or self.name,
             "description": self.description,
-            "parameters": dict(self.parameters),
+            # A copy: whoever is offered the tool may change what it got.
+            "parameters": copy.deepcopy(dict(self.parameters)),
         }
         return {"type": "function", "function": function}
 

@@ -244,6 +244,18 @@ class Environment(Word):
     def __hash__(self) -> int:
         return hash((self.name, self.content_hash))
 
+    def __getstate__(self) -> dict[Any, Any]:
+        state = super().__getstate__()
+        state["__dict__"] = {**state["__dict__"], "apps": dict(self.apps)}
+        # The copy reads its Apps anew: it may be loaded where their code differs.
+        fresh = {"_gym": None, "_hash": None, "_actions": None}
+        state["__pydantic_private__"] = {**(state["__pydantic_private__"] or {}), **fresh}
+        return state
+
+    def __setstate__(self, state: dict[Any, Any]) -> None:
+        state["__dict__"]["apps"] = MappingProxyType(state["__dict__"]["apps"])
+        super().__setstate__(state)
+
     def gym(self, **options: Any) -> Any:
         """A live `gymnasium.Env` of this world. Options: see `plural_gym.rl.env.GymEnv`."""
         return kinds.load("plural.faces", "gym")(self, **options)

@@ -22,6 +22,7 @@ reach a user as a traceback. Each class carries the exit code that the command l
 
 import difflib
 import os
+import sysconfig
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -143,10 +144,22 @@ class Fault:
     """The full traceback, for the Trial's logs; never shown to an Agent."""
 
     @classmethod
-    def of(cls, error: BaseException, where: str, within: str | None = None) -> "Fault":
-        """The record of an exception that crossed a boundary."""
+    def of(
+        cls, error: BaseException, where: str, within: str | None = None, author: Any = None
+    ) -> "Fault":
+        """The record of an exception that crossed a boundary.
+
+        `author`: the function that was called, named where none of its own lines raised.
+        """
         trace = "".join(traceback.format_exception(error))
-        return cls(where, type(error).__name__, str(error), raised_at(error, within), trace)
+        try:
+            message = str(error)
+        except Exception:
+            message = "its message cannot be shown"
+        # A lone surrogate could not be written down.
+        parts = (text.encode("utf-8", "backslashreplace").decode() for text in (message, trace))
+        at = raised_at(error, within, begins_at(author))
+        return cls(where, type(error).__name__, next(parts), at, next(parts))
 
     def __str__(self) -> str:
         return f"{self.where}: {self.type}: {self.message} (at {self.at})"
@@ -167,13 +180,25 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return f"it has: {shown}."
 
 
-def raised_at(error: BaseException, within: str | None = None) -> str:
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_LIBRARIES = tuple(
+    sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
+
+
+def begins_at(function: Any) -> str | None:
+    """`file.py:14`, where a function begins; None for anything else."""
+    code = getattr(function, "__code__", None)
+    return None if code is None else f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+
+
+def raised_at(error: BaseException, within: str | None = None, otherwise: str | None = None) -> str:
     """`file.py:14`, the innermost line of author code that raised `error`.
 
     `within`: a folder whose files count as author code; the innermost frame below it wins, else the
-    innermost frame outside this package, else the innermost of all.
+    innermost frame outside this package and installed libraries, else `otherwise`, else the innermost frame
+    outside this package, else the innermost of all.
     """
-    ours = os.path.dirname(os.path.abspath(__file__)) + os.sep
     frames: list[tuple[str, int]] = []
     trace = error.__traceback__
     while trace is not None:
@@ -183,9 +208,11 @@ def raised_at(error: BaseException, within: str | None = None) -> str:
         frames.append((error.filename, error.lineno or 0))
     if not frames:
         return "unknown"
-    outside = [frame for frame in frames if not os.path.abspath(frame[0]).startswith(ours)]
+    outside = [frame for frame in frames if not os.path.abspath(frame[0]).startswith(_OURS)]
+    own = [frame for frame in outside if not os.path.abspath(frame[0]).startswith(_LIBRARIES)]
     if within is not None:
-        inside = [frame for frame in outside if os.path.abspath(frame[0]).startswith(within)]
-        outside = inside or outside
-    file, line = (outside or frames)[-1]
+        own = [frame for frame in outside if os.path.abspath(frame[0]).startswith(within)] or own
+    if not own and otherwise is not None:
+        return otherwise
+    file, line = (own or outside or frames)[-1]
     return f"{os.path.basename(file)}:{line}"

@@ -15,8 +15,14 @@ class Executor(ABC):
         self.concurrency = concurrency
 
     @abstractmethod
-    def run(self, function: Callable[[Plan], Done], plans: Iterable[Plan]) -> Generator[Done, None, None]:
+    def run(
+        self,
+        function: Callable[[Plan], Done],
+        plans: Iterable[Plan],
+        abandon: Callable[[], None] | None = None,
+    ) -> Generator[Done, None, None]:
         """Results as they come, in any order. An exception of the function ends the run.
 
-        Closing the iterator stops new plans from starting and waits for those that run.
+        Closing the iterator, or an exception in it, stops new plans from starting and waits for those that
+        run. `abandon` is called before that wait, so that they can be ended early.
         """

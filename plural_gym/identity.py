@@ -14,7 +14,13 @@ from pydantic_core import to_jsonable_python
 
 from plural_gym.refs import origin
 
-_LEFT_OUT = {".git", ".plural", "__pycache__", ".ipynb_checkpoints"}
+MADE_IN_PYTHON = ".made-in-python"
+"""Marks a folder that a Job wrote for a word built in Python: of its files, each counts for itself."""
+_LEFT_OUT = {".git", ".plural", "__pycache__", ".ipynb_checkpoints", MADE_IN_PYTHON}
+_WORDS = ("app", "environment", "verifier", "harness", "agent", "task", "benchmark")
+_MANIFESTS = frozenset(f"{word}.yaml" for word in _WORDS)
+_NO_CODE = frozenset({"cases", "tasks", "README.md", *_MANIFESTS})
+"""What a content hash covers in another way (a manifest, field by field), or not at all."""
 
 
 def content_hash(kind: str, content: Any) -> str:
@@ -35,15 +41,19 @@ def _canonical(value: Any) -> Any:
 
 
 def sources(folder: Path) -> Iterator[Path]:
-    """The files of a resource's folder that count as its source, in a stable order."""
-    for path in sorted(folder.rglob("*")):
+    """The files of a resource's folder, other resources' folders inside it left out, in a stable order."""
+    paths = sorted(folder.rglob("*"))
+    others = {path.parent for path in paths if path.name in _MANIFESTS and path.parent != folder}
+    for path in paths:
         inside = path.relative_to(folder).parts
-        if path.is_file() and not any(part in _LEFT_OUT or part.endswith(".pyc") for part in inside):
+        if not path.is_file() or any(part in _LEFT_OUT or part.endswith(".pyc") for part in inside):
+            continue
+        if others.isdisjoint(path.parents):
             yield path
 
 
 def folder_digest(folder: Path, leave_out: frozenset[str] = frozenset()) -> str:
-    """SHA-256 over names and contents of a folder's sources. `leave_out`: top-level names that don't count."""
+    """SHA-256 over names and contents of a folder's sources. `leave_out`: top-level names to skip."""
     digest = hashlib.sha256()
     for path in sources(folder):
         name = path.relative_to(folder).as_posix()
@@ -62,11 +72,10 @@ def file_digest(path: Path) -> str:
 def code_identity(target: Any, folder: Path | None) -> Mapping[str, Any]:
     """What a content hash covers of a function or class: its name and its source.
 
-    In a project the whole folder counts, since the file may import its siblings.
+    In a project the whole folder counts, since the file may import its siblings; its manifest does not.
     """
     found = origin(target)
-    if folder is not None and found.file is not None and Path(found.file).is_relative_to(folder):
-        digest: str | None = folder_digest(folder, frozenset({"cases", "tasks", "README.md"}))
-    else:
-        digest = found.sha256
+    digest = found.sha256
+    if folder is not None and found.file is not None and Path(found.file).is_relative_to(folder.resolve()):
+        digest = found.sha256 if (folder / MADE_IN_PYTHON).exists() else folder_digest(folder, _NO_CODE)
     return {"name": found.name, "source": digest}

@@ -13,7 +13,7 @@ from typing import Any
 from plural_gym.agent import Agent
 from plural_gym.benchmark import Benchmark
 from plural_gym.environment import Environment
-from plural_gym.identity import sources
+from plural_gym.identity import MADE_IN_PYTHON, sources
 from plural_gym.refs import origin
 from plural_gym.task import Task
 from plural_gym.verifier import Verifier, total_reward
@@ -34,7 +34,9 @@ class Inputs:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._kept: set[tuple[str, str]] = set()
+        self._kept: dict[tuple[str, str], Any] = {}
+        self.problems: dict[str, None] = {}
+        """Why the copy does not hold everything, in order; empty where it does."""
         root.mkdir(parents=True, exist_ok=True)
         self._manifest(root / "project.yaml", {"name": "inputs", "version": "0.1.0"})
 
@@ -53,7 +55,7 @@ class Inputs:
             self._verifier(verifier)
         if task.folder is not None:
             self._folder("task", task.folder)
-        elif self._new("task", task.name):
+        elif self._new("task", task.name, task):
             folder = self._root / "tasks" / task.name
             limits = None if task.limits is None else task.limits.model_dump(exclude_unset=True)
             self._manifest(
@@ -79,16 +81,17 @@ class Inputs:
                 self._folder("app", app.folder)
         if environment.folder is not None:
             self._folder("environment", environment.folder)
-        elif self._new("environment", environment.name):
-            folder = self._root / "environments" / environment.name
+        elif self._new("environment", environment.name, environment):
+            folder = self._made("environments", environment.name)
             apps = {
                 name: {"kind": app.kind, "class": self._code(folder, app.options["class"])}
                 for name, app in environment.declarations.items()
                 if "class" in app.options
             }
             for resource in environment.resources:
-                folder.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(environment.resource_path(resource), folder / resource.staged_name)
+                target = folder / resource.staged_name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(environment.resource_path(resource), target)
             self._manifest(
                 folder / "environment.yaml",
                 {
@@ -106,8 +109,8 @@ class Inputs:
     def _verifier(self, verifier: Verifier) -> None:
         if verifier.folder is not None:
             self._folder("verifier", verifier.folder)
-        elif self._new("verifier", verifier.name):
-            folder = self._root / "verifiers" / verifier.name
+        elif self._new("verifier", verifier.name, verifier):
+            folder = self._made("verifiers", verifier.name)
             code: dict[str, Any] = {
                 hook: "total_reward" if function is total_reward else self._code(folder, function)
                 for hook, function in verifier.functions().items()
@@ -133,14 +136,14 @@ class Inputs:
         if agent.folder is not None:
             self._folder("agent", agent.folder)
             return
-        if not self._new("agent", agent.name):
+        if not self._new("agent", agent.name, agent):
             return
         harness = agent.harness if isinstance(agent.harness, str) else None
         if driver.folder is not None:
             harness = driver.folder.name
         elif harness is None:
             harness = agent.name
-            folder = self._root / "harnesses" / harness
+            folder = self._made("harnesses", harness)
             play = self._code(folder, driver.code)
             self._manifest(
                 folder / "harness.yaml", {"name": harness, "play": play, "config": dict(driver.config)}
@@ -159,15 +162,12 @@ class Inputs:
         )
 
     def _folder(self, word: str, folder: Path) -> None:
-        if not self._new(word, folder.name):
+        if not self._new(word, folder.name, folder):
             return
         target = self._root / PLURALS[word] / folder.name
-        # An Environment's folder may hold its Tasks, which are kept where Tasks are.
-        inner = {f"{kind}.yaml" for kind in PLURALS if kind != word}
-        skipped = {path.parent for path in folder.rglob("*.yaml") if path.name in inner and path.parent != folder}
+        if (folder / MADE_IN_PYTHON).exists():
+            self._made(PLURALS[word], folder.name)
         for path in sources(folder):
-            if any(path.is_relative_to(other) for other in skipped):
-                continue
             copy = target / path.relative_to(folder)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
@@ -178,15 +178,33 @@ class Inputs:
         if found.file is None or not found.portable:
             return f"lost.py:{found.name.rpartition('.')[2]}"
         file = Path(found.file)
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, folder / file.name)
-        return f"{file.name}:{found.name}"
+        copy = folder / file.name
+        if copy.exists() and copy.read_bytes() != file.read_bytes():
+            copy = folder / f"{file.stem}_{found.sha256 or ''}.py"
+        shutil.copyfile(file, copy)
+        return f"{copy.name}:{found.name}"
 
-    def _new(self, word: str, name: str) -> bool:
-        if (word, name) in self._kept:
+    def _made(self, plural: str, name: str) -> Path:
+        """A folder for a word that was built in Python."""
+        folder = self._root / plural / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / MADE_IN_PYTHON).touch()
+        return folder
+
+    def _new(self, word: str, name: str, kept: Any) -> bool:
+        """Whether this word must be written; not where it was, or where its name cannot name a folder."""
+        title = word.capitalize()
+        if name in (".", "..") or any(part in name for part in "/\\\0"):
+            self.problems[f"{title} {name!r} cannot be kept: its name cannot name a folder"] = None
             return False
-        self._kept.add((word, name))
-        return True
+        known = self._kept.get((word, name))
+        if known is None:
+            self._kept[word, name] = kept
+            return True
+        mixed = isinstance(kept, Path) or isinstance(known, Path)
+        if known is not kept and (known != kept if mixed else known.content_hash != kept.content_hash):
+            self.problems[f"two different {title}s are named {name!r}; give one another name"] = None
+        return False
 
     def _manifest(self, path: Path, content: Mapping[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ The record on disk is the truth: `JobResult` and everything built on it read the
 """
 
 import hashlib
+import json
 import os
 import secrets
 import threading
@@ -17,7 +18,7 @@ from typing import Any, Literal
 from plural_gym import kinds
 from plural_gym.agent import Agent
 from plural_gym.benchmark import Benchmark
-from plural_gym.errors import DefinitionError, RecordError, UsageError
+from plural_gym.errors import DefinitionError, PluralError, RecordError, UsageError
 from plural_gym.executor import Executor
 from plural_gym.inputs import Inputs
 from plural_gym.leaderboard import Leaderboard
@@ -34,6 +35,8 @@ from plural_gym.trial import Trial, TrialCancelled, TrialPlan, run_trial, why_no
 Mode = Literal["eval", "train"]
 JOBS = Path(".plural") / "jobs"
 SCHEMA = "plural.job/1"
+_PINNED = ("seed", "attempts", "mode", "tasks", "agents", "benchmark")
+"""What two runs of one Job must agree on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,7 @@ class Job:
         self._executor = executor
         self._progress = progress
         self._stop = threading.Event()
+        self._why_not: tuple[str, ...] = ()
 
     @property
     def trial_count(self) -> int:
@@ -147,7 +151,7 @@ class Job:
                         seed=int(_digest(self.seed, task.name, attempt)[:15], 16),
                         benchmark=pin,
                         mode=self.mode,
-                        why_not=why_not,
+                        why_not=why_not or self._why_not,
                     )
 
     def pins(self) -> dict[str, Any]:
@@ -190,7 +194,7 @@ class Job:
             agent.driver()
         kinds_used = {task.environment.runtime.kind for task in _distinct_environments(self.tasks)}
         runtime_classes = {kind: kinds.load("plural.runtimes", kind) for kind in kinds_used}
-        self._prepare()
+        source = self._prepare()
         runtimes: dict[str, Runtime] = {}
         with self.folder.lock():
             try:
@@ -198,7 +202,7 @@ class Job:
                     choice = task.environment.runtime
                     if choice.kind not in runtimes:
                         runtimes[choice.kind] = runtime_classes[choice.kind](choice.options)
-                self._run_all(runtimes)
+                self._run_all(source.plans(), runtimes)
             finally:
                 for runtime in runtimes.values():
                     runtime.close()
@@ -207,21 +211,48 @@ class Job:
             self.folder.write_result(result.summary())
         return result
 
-    def _prepare(self) -> None:
+    def _prepare(self) -> "Job":
+        """Pin and copy every input; returns the Job whose Tasks and Agents are played.
+
+        Words of a project are played from the copy, so that nobody who edits the project while the Job runs
+        changes what was pinned. Words built in Python are played as they are.
+        """
         pins = self.pins()
         if self.folder.pins_path.exists():
             known = self.folder.pins()
-            for key in ("seed", "attempts", "mode", "tasks", "agents", "benchmark"):
+            for key in _PINNED:
                 if known.get(key) != pins[key]:
                     raise RecordError(
                         f"Job {self.id}: {key} differs from what it was started with; start a new Job."
                     )
-            return
-        # Inputs first: a Job that can be seen can be resumed.
-        Inputs(self.folder.inputs_path).keep(self.tasks, self.agents, self.benchmark)
-        self.folder.create({**pins, "created": time.time()})
+            self._why_not = tuple(known["why_not"])
+        else:
+            # Inputs first: a Job that can be seen can be resumed.
+            inputs = Inputs(self.folder.inputs_path)
+            inputs.keep(self.tasks, self.agents, self.benchmark)
+            self._why_not = (*pins["why_not"], *inputs.problems)
+            self._why_not = self._why_not or self._unlike(pins)
+            pins |= {"rerunnable": not self._why_not, "why_not": list(self._why_not)}
+            self.folder.create({**pins, "created": time.time()})
+        words = [*self.agents, *(task for task in self.tasks), *(task.environment for task in self.tasks)]
+        if self._why_not or any(word.folder is None for word in words):
+            return self
+        return self._copy(pins)
 
-    def _run_all(self, runtimes: Mapping[str, Runtime]) -> None:
+    def _copy(self, pins: Mapping[str, Any]) -> "Job":
+        """This Job, made of its own copy of its inputs."""
+        return _reopened(self.folder, pins, job_id=self.id, rerun_of=self.rerun_of)
+
+    def _unlike(self, pins: Mapping[str, Any]) -> tuple[str, ...]:
+        """Why the copy of the inputs cannot stand for them; empty where it can."""
+        try:
+            copied = self._copy(pins).pins()
+        except (PluralError, OSError) as error:
+            return (f"the copy of its inputs cannot be loaded: {error}",)
+        unlike = [key for key in _PINNED if copied[key] != pins[key]]
+        return (f"the copy of its inputs differs in: {', '.join(unlike)}",) if unlike else ()
+
+    def _run_all(self, plans: Iterator[TrialPlan], runtimes: Mapping[str, Runtime]) -> None:
         began = time.monotonic()
         tally, done, reused = _Tally(), 0, 0
         executor: Executor = kinds.load("plural.executors", self._executor)(self.concurrency)
@@ -238,27 +269,26 @@ class Job:
             except TrialCancelled:
                 return None
 
-        with closing(executor.run(one, self.plans())) as finished:
-            try:
-                for outcome in finished:
-                    if outcome is None:
-                        continue
-                    result, known = outcome
-                    done += 1
-                    reused += known
-                    if result["score"] is not None:
-                        tally.scored += 1
-                        tally.total += result["score"]
-                    if self._progress is not None:
-                        mean = tally.total / tally.scored if tally.scored else None
-                        self._progress(
-                            Progress(done, self.trial_count, result, mean, time.monotonic() - began, reused)
-                        )
-            except BaseException:
-                self._stop.set()
-                for runtime in runtimes.values():
-                    runtime.close()
-                raise
+        def abandon() -> None:
+            self._stop.set()
+            for runtime in runtimes.values():
+                runtime.close()
+
+        with closing(executor.run(one, plans, abandon)) as finished:
+            for outcome in finished:
+                if outcome is None:
+                    continue
+                result, known = outcome
+                done += 1
+                reused += known
+                if result["score"] is not None:
+                    tally.scored += 1
+                    tally.total += result["score"]
+                if self._progress is not None:
+                    mean = tally.total / tally.scored if tally.scored else None
+                    self._progress(
+                        Progress(done, self.trial_count, result, mean, time.monotonic() - began, reused)
+                    )
 
     @classmethod
     def open(
@@ -280,19 +310,10 @@ class Job:
                 f"Job {folder.id} cannot be {'repeated' if fresh else 'resumed'} from its record: "
                 f"{'; '.join(pins['why_not'])}. Run it from the code that made it."
             )
-        project = Project.open(folder.inputs_path)
-        agents = [project.agents[pin["name"]] for pin in pins["agents"]]
-        benchmark = project.benchmarks[pins["benchmark"]["name"]] if pins["benchmark"] else None
-        names = [task["name"] for task in pins["tasks"]]
-        return cls(
-            None if benchmark is not None else TaskSet(names, project.tasks.get),
-            agents,
-            benchmark=benchmark,
-            attempts=pins["attempts"],
+        return _reopened(
+            folder,
+            pins,
             concurrency=concurrency,
-            seed=pins["seed"],
-            mode=pins["mode"],
-            directory=folder.path.parent,
             progress=progress,
             job_id=None if fresh else folder.id,
             rerun_of=folder.id if fresh else pins["rerun_of"],
@@ -366,9 +387,8 @@ class JobResult:
         for result in self.results():
             for fault in result["faults"]:
                 key = (fault["where"], fault["type"], fault["message"], fault["at"])
-                row = found.setdefault(
-                    key, {**{k: fault[k] for k in ("where", "type", "message", "at")}, "count": 0, "trials": 0}
-                )
+                parts = dict(zip(("where", "type", "message", "at"), key, strict=True))
+                row = found.setdefault(key, {**parts, "count": 0, "trials": 0})
                 row["count"] += fault["count"]
                 row["trials"] += 1
         return list(found.values())
@@ -405,6 +425,23 @@ class JobResult:
         return f"JobResult({self.id!r})"
 
 
+def _reopened(folder: JobFolder, pins: Mapping[str, Any], **settings: Any) -> Job:
+    """A Job made of a folder's copy of its inputs."""
+    project = Project.open(folder.inputs_path)
+    benchmark = project.benchmarks[pins["benchmark"]["name"]] if pins["benchmark"] else None
+    names = [task["name"] for task in pins["tasks"]]
+    return Job(
+        None if benchmark is not None else TaskSet(names, project.tasks.get),
+        [project.agents[pin["name"]] for pin in pins["agents"]],
+        benchmark=benchmark,
+        attempts=pins["attempts"],
+        seed=pins["seed"],
+        mode=pins["mode"],
+        directory=folder.path.parent,
+        **settings,
+    )
+
+
 def _distinct_environments(tasks: TaskSet) -> list[Task]:
     """One Task of each Environment."""
     return list({id(task.environment): task for task in tasks}.values())
@@ -415,6 +452,6 @@ def _pin(word: Any) -> Pin:
 
 
 def _digest(*parts: Any) -> str:
-    return hashlib.sha256("/".join(map(str, parts)).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

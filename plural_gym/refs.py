@@ -6,7 +6,6 @@ The project loader and the App host load author code through here. While a file 
 
 import base64
 import hashlib
-import importlib
 import importlib.util
 import inspect
 import pickle
@@ -14,6 +13,7 @@ import sys
 import threading
 import types
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def _module(path: Path) -> types.ModuleType:
         before = set(sys.modules)
         sys.path.insert(0, str(path.parent))
         try:
-            sys.modules["plural"] = importlib.import_module("plural_gym")
+            sys.modules["plural"] = import_module("plural_gym")
             exec(compile(source, str(path), "exec"), module.__dict__)
         except Exception as error:
             sys.modules.pop(module.__name__, None)
@@ -130,6 +130,8 @@ def origin(target: Any) -> Origin:
         return Origin(name, file, digest, f"{name} is defined inside a function")
     if module is None or module.__name__ == "__main__":
         return Origin(name, file, digest, f"{name} is defined in the script that runs; move it to a module")
+    if "." in name:
+        return Origin(name, file, digest, f"{name} is defined inside a class; move it to the module")
     return Origin(name, file, digest, None)
 
 
@@ -140,9 +142,9 @@ def pack(target: Any) -> dict[str, str]:
     module = sys.modules.get(module_name)
     if found.portable and getattr(module, "__plural_source__", None) is not None:
         assert found.file is not None
-        return {"file": found.file, "name": found.name}
+        return {"file": found.file, "name": found.name, "sha256": found.sha256 or ""}
     if found.portable and _importable(module_name, found.file):
-        return {"module": module_name, "name": found.name}
+        return {"module": module_name, "name": found.name, "sha256": found.sha256 or ""}
     # By value: a notebook's class, a closure, or a test module that no fresh interpreter could import.
     register = module is not None and module_name != "__main__"
     if register:
@@ -159,19 +161,20 @@ def pack(target: Any) -> dict[str, str]:
 
 
 def unpack(packed: dict[str, str]) -> Any:
-    """The counterpart of `pack`, in the other process. Only for what this machine's own Job packed."""
-    if "file" in packed:
-        path = Path(packed["file"])
-        found: Any = _module(path)
-        for part in packed["name"].split("."):
-            found = getattr(found, part)
-        return found
-    if "module" in packed:
-        found = importlib.import_module(packed["module"])
-        for part in packed["name"].split("."):
-            found = getattr(found, part)
-        return found
-    return pickle.loads(base64.b64decode(packed["pickle"]))
+    """The counterpart of `pack`, in the other process. Only for what this machine's own Job packed.
+
+    Raises:
+        DefinitionError: the file has changed since; what runs must be what was pinned.
+    """
+    if "pickle" in packed:
+        return pickle.loads(base64.b64decode(packed["pickle"]))
+    found: Any = _module(Path(packed["file"])) if "file" in packed else import_module(packed["module"])
+    path = Path(found.__file__ or "")
+    if hashlib.sha256(path.read_bytes()).hexdigest() != packed["sha256"]:
+        raise DefinitionError(f"{path.name} has changed since it was loaded; start anew to use it as it is.")
+    for part in packed["name"].split("."):
+        found = getattr(found, part)
+    return found
 
 
 def _importable(module_name: str, file: str | None) -> bool:

@@ -51,7 +51,10 @@ class Channel:
         (length,) = struct.unpack("!I", self._read(4, deadline))
         if length > MAX_FRAME_BYTES:
             raise ChannelLost(f"a message of {length} bytes came; the limit is {MAX_FRAME_BYTES}.")
-        return from_json(self._read(length, deadline))
+        try:
+            return from_json(self._read(length, deadline))
+        except ValueError as error:
+            raise ChannelLost(f"what came is no message: {error}.") from error
 
     def _read(self, length: int, deadline: float | None) -> bytes:
         data = bytearray()

@@ -3,13 +3,17 @@
 It holds its Session in closures rather than attributes, so that reward, score and State are not one dot away.
 """
 
+import copy
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic_core import PydanticSerializationError
+
 from plural_gym.agent import Agent
 from plural_gym.errors import ActionRejected, EpisodeOver, MachineError, UsageError
 from plural_gym.host.session import Session
+from plural_gym.state import freeze_value, thaw
 
 FINISH = {
     "type": "function",
@@ -34,7 +38,7 @@ class SeatedAgent:
         self._name = agent.name
         self.model = agent.model
         self.instructions = agent.instructions
-        self.settings: Mapping[str, Any] = dict(agent.settings)
+        self.settings: Mapping[str, Any] = copy.deepcopy(agent.settings)
 
     def complete(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Any] | None = None) -> Any:
         """One answer of the Agent's model.
@@ -49,14 +53,17 @@ class SeatedAgent:
 
 
 class SeatDoor:
-    """One Agent's place in a live episode. Used by the Harness's thread; closed by the Trial's."""
+    """One Agent's place in a live episode. Used by the Harness's thread; closed by the Trial's.
+
+    What it shows are values: a Harness that changes them changes no record.
+    """
 
     def __init__(self, session: Session, agent: Agent, tools: list[dict[str, Any]], finish: bool) -> None:
         lock = threading.Lock()
         closed = threading.Event()
         self.agent = SeatedAgent(agent)
-        self.actions = [*tools, FINISH] if finish else tools
-        shown: list[Any] = [session.opening]
+        self.actions = [*tools, copy.deepcopy(FINISH)] if finish else tools
+        shown: list[Any] = [copy.deepcopy(session.opening)]
 
         def act(name: str, arguments: dict[str, Any]) -> Any:
             with lock:
@@ -66,16 +73,21 @@ class SeatDoor:
                     unknown = [key for key in arguments if key != "answer"]
                     if unknown:
                         raise ActionRejected(f"finish: {unknown[0]} is no argument (it takes: answer).")
-                    session.finish(arguments.get("answer"))
+                    session.finish(json_answer(arguments.get("answer")))
                     return None
-                outcome = session.act(name, arguments)
+                if isinstance(name, str):
+                    outcome = session.act(name, arguments)
+                elif session.stop_reason is None:
+                    outcome = session.reject(name, f"an action is named by a string, got {name!r}.")
+                else:
+                    raise EpisodeOver(f"the episode is over ({session.stop_reason}).")
                 if outcome.fault is not None:
                     raise EpisodeOver("the action failed, and the episode ends.")
                 if outcome.error is not None:
                     shown[0] = {"error": outcome.error}
                     raise ActionRejected(outcome.error)
-                shown[0] = outcome.observation
-                return outcome.observation
+                shown[0] = copy.deepcopy(outcome.observation)
+                return copy.deepcopy(outcome.observation)
 
         def close() -> None:
             with lock:
@@ -116,3 +128,11 @@ class SeatDoor:
     def close(self) -> None:
         """Take no more actions; waits for one that is under way."""
         self._close()
+
+
+def json_answer(answer: Any) -> Any:
+    """A Harness's answer as a JSON value that nobody else holds; its text where it has no JSON form."""
+    try:
+        return thaw(freeze_value(answer))
+    except (PydanticSerializationError, ValueError):
+        return str(answer).encode("utf-8", "backslashreplace").decode()

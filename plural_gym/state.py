@@ -15,7 +15,7 @@ import types
 import typing
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import from_json, to_json
@@ -25,20 +25,28 @@ Frozen = bytes | tuple[Callable[[Values], Values], Values]
 """A value that nobody changes: JSON bytes, or a copier with the copy it keeps to itself."""
 
 
-class _StateMeta(type(BaseModel)):  # type: ignore[misc]
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
+
+
+class _StateMeta(ModelMetaclass):
     """Allows field names that are methods of pydantic's models, such as `schema`, `copy` and `json`."""
 
     def __new__(mcs, *args: Any, **kwargs: Any) -> type:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Field name .* shadows an attribute")
-            return super().__new__(mcs, *args, **kwargs)
+            made: type = super().__new__(mcs, *args, **kwargs)
+            return made
 
 
 class State(BaseModel, metaclass=_StateMeta):
     """The facts an App holds. The Agent never sees them; Verifiers read them.
 
     Fields are typed, assignments are validated and unknown fields are refused. A Task's `setup` sets
-    fields before the episode starts.
+    fields before the episode starts. Validators depend on fields only: a setup may be validated once and its
+    State copied from then on.
     """
 
     model_config = ConfigDict(
@@ -122,14 +130,14 @@ def freeze_value(value: Any) -> bytes:
 
 def thaw(frozen: Frozen) -> Any:
     """The JSON value that was frozen: fresh objects at every call, so the caller may change them."""
-    if type(frozen) is tuple:
+    if isinstance(frozen, tuple):
         return frozen[0](frozen[1])
     return from_json(frozen)
 
 
 def frozen_json(frozen: Frozen) -> bytes:
     """The value as JSON bytes, for records and for other processes."""
-    return to_json(frozen[1]) if type(frozen) is tuple else frozen
+    return to_json(frozen[1]) if isinstance(frozen, tuple) else frozen
 
 
 def check_setup(state_class: type[State], setup: dict[str, Any]) -> State:

@@ -202,5 +202,8 @@ class TaskSet(Sequence[Task]):
         """The Tasks of these full names, in this order; still built when first asked for."""
         return TaskSet(names, self.get, {name: self._splits.get(name) for name in names})
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "TaskSet":
+        return self  # it never changes; `gymnasium.make` copies the EnvSpec that holds it
+
     def __repr__(self) -> str:
         return f"TaskSet({len(self)} Tasks)"

@@ -3,7 +3,6 @@
 `run_trial` plays and grades it in a Runtime's processes; `Trial` reads a finished one from its folder.
 """
 
-import json
 import math
 import shutil
 import tempfile
@@ -29,7 +28,7 @@ from plural_gym.records.atif import trajectory
 from plural_gym.records.trial_folder import TrialFolder
 from plural_gym.refs import origin
 from plural_gym.runtime import Runtime
-from plural_gym.seat import SeatDoor
+from plural_gym.seat import SeatDoor, json_answer
 from plural_gym.task import Task
 from plural_gym.verifier import Verifier, VerifierOutput, combine
 
@@ -37,6 +36,8 @@ POLL_S = 0.25
 """How often a Trial looks whether its Job was stopped."""
 GRACE_S = 0.5
 """How long past its time limit a Harness may take to notice that the episode is over."""
+ANSWER_S = 10.0
+"""How long after the end of the episode a Harness may take to give its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,7 @@ class _Execution:
 
         def play() -> None:
             try:
-                answers.append(_json_answer(drive(agent.driver(), brief, seat)))
+                answers.append(json_answer(drive(agent.driver(), brief, seat)))
             except EpisodeOver:
                 pass
             except BaseException as error:
@@ -218,10 +219,7 @@ class _Execution:
 
         thread = threading.Thread(target=play, name=f"plural-harness-{self.plan.id}", daemon=True)
         thread.start()
-        left = session.seconds_left
-        deadline = math.inf if left is None else time.monotonic() + max(left, 0.0) + GRACE_S
-        while thread.is_alive() and time.monotonic() < deadline and not self.stop.is_set():
-            thread.join(min(deadline - time.monotonic(), POLL_S))
+        self._wait(thread, session)
         seat.close()
         if thread.is_alive():
             session.stop("max_seconds", truncated=True)
@@ -235,6 +233,16 @@ class _Execution:
             return self._failed(session, failure, Fault.of(raised[0], f"harness {agent.driver().name}"))
         session.stop("agent_response", terminated=True)
         return _Attempt(session.stop_reason or "agent_response")
+
+    def _wait(self, thread: threading.Thread, session: Session) -> None:
+        """Until the Harness has returned or has had its time. It cannot be ended, only left behind."""
+        left = session.seconds_left
+        deadline = math.inf if left is None else time.monotonic() + max(left, 0.0) + GRACE_S
+        over = False
+        while thread.is_alive() and time.monotonic() < deadline and not self.stop.is_set():
+            thread.join(min(deadline - time.monotonic(), POLL_S))
+            if session.stop_reason is not None and not over:
+                over, deadline = True, min(deadline, time.monotonic() + ANSWER_S)
 
     def _failed(self, session: Session, failure: str, fault: Fault) -> _Attempt:
         return _Attempt("error", failure, [fault])
@@ -409,14 +417,6 @@ def _log(folder: TrialFolder, faults: list[Fault]) -> None:
     with (folder.logs_path / "faults.log").open("a", encoding="utf-8") as log:
         for trace in dict.fromkeys(f"{fault}\n{fault.trace}" for fault in faults):
             log.write(trace.rstrip() + "\n\n")
-
-
-def _json_answer(answer: Any) -> Any:
-    """A Harness's answer as a JSON value; its text where it has no JSON form."""
-    try:
-        return json.loads(json.dumps(answer, allow_nan=False))
-    except (TypeError, ValueError):
-        return str(answer)
 
 
 def why_not_rerunnable(task: Task, agent: Agent) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The base of every word that people declare: frozen, closed to unknown fields, and plain in its errors."""
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -28,6 +29,11 @@ class Word(BaseModel):
 
     def __copy__(self) -> Self:
         return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A new word with some fields changed, checked as any other; it belongs to no folder."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self)(**{**given, **(update or {})})
 
 
 def explain(error: ValidationError, known: Any = ()) -> str:

@@ -10,7 +10,12 @@ from plural_gym.executor import Done, Executor, Plan
 class Threads(Executor):
     """At most `concurrency` threads; no more plans are taken than threads are free."""
 
-    def run(self, function: Callable[[Plan], Done], plans: Iterable[Plan]) -> Generator[Done, None, None]:
+    def run(
+        self,
+        function: Callable[[Plan], Done],
+        plans: Iterable[Plan],
+        abandon: Callable[[], None] | None = None,
+    ) -> Generator[Done, None, None]:
         waiting = iter(plans)
         with ThreadPoolExecutor(self.concurrency, thread_name_prefix="plural-trial") as pool:
             running: set[Future[Done]] = set()
@@ -23,6 +28,9 @@ class Threads(Executor):
                     finished, running = wait(running, return_when=FIRST_COMPLETED)
                     for future in finished:
                         yield future.result()
-            finally:
+            except BaseException:
                 for future in running:
                     future.cancel()
+                if abandon is not None:
+                    abandon()
+                raise

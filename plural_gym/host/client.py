@@ -4,14 +4,27 @@ Same shape as AppHost and LocalHooks, so a Session does not know the difference.
 slow becomes a fault with a reason; it never takes the Trial's other half with it.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from pydantic_core import PydanticSerializationError
 
 from plural_gym.app import ActionSpec, AppDeclaration
 from plural_gym.environment import Actions
 from plural_gym.episode import Credit, Episode, HindsightTrial
-from plural_gym.errors import AppFault, Fault, MachineError, PluralError, UnknownName, suggest
+from plural_gym.errors import (
+    AppFault,
+    DefinitionError,
+    Fault,
+    MachineError,
+    PluralError,
+    UnknownName,
+    begins_at,
+    suggest,
+)
 from plural_gym.host import wire
 from plural_gym.host.hooks import HookSet, Reward, sum_of_rewards
 from plural_gym.host.host import Outcome
@@ -62,13 +75,18 @@ class RemoteHost:
     ) -> Outcome:
         """Perform one action; a lost or slow process comes back as a fault."""
         app, spec = self._actions.table.get(name, (None, None))
+        action = name if spec is None else spec.name
+        state = self._states.get(app) if app is not None else None
         try:
             request = {"op": "act", "name": name, "arguments": arguments, "watch": watch, "seat": seat}
             answer = self._ask(request, _timeout(spec), f"action {name!r}")
+        except PydanticSerializationError as error:
+            said = f"{action}: its arguments are no JSON values: {error}."
+            shown = {key: ascii(value) for key, value in arguments.items()}
+            return Outcome(app, action, shown, None, said, None, state, state, False, False)
         except AppFault as error:
             fault = error.args[1] if len(error.args) > 1 else Fault.of(error, f"app {app}")
-            state = self._states.get(app) if app is not None else None
-            return Outcome(app, name, dict(arguments), None, None, fault, state, state, False, False)
+            return Outcome(app, action, dict(arguments), None, None, fault, state, state, False, False)
         outcome = wire.outcome_of(answer)
         if outcome.app is not None and outcome.after is not None:
             self._states[outcome.app] = outcome.after
@@ -89,10 +107,8 @@ class RemoteHost:
     def snapshots(self) -> dict[str, Frozen | None]:
         """Every App's State; the last ones known where the process is gone."""
         if self._gone is None:
-            try:
+            with suppress(AppFault):
                 self._keep(self._ask({"op": "snapshots"}, OPEN_TIMEOUT_S, "reading State")["states"])
-            except AppFault:
-                pass
         return {name: self._states.get(name) for name in self._declarations}
 
     def query(self, app: str, action: str, arguments: Mapping[str, Any]) -> Any:
@@ -170,7 +186,7 @@ class RemoteHooks:
     def _reward(self, name: str, request: Mapping[str, Any], world: World) -> Reward:
         if self._losses.get(name, 0) >= LOSSES:
             said = f"switched off after its process was lost {LOSSES} times"
-            return None, Fault(f"verifier {name} reward", "MachineError", said, name)
+            return None, Fault(f"verifier {name} reward", "MachineError", said, self._place(name, "reward"))
         answer = self._ask(name, "reward", request, world)
         if isinstance(answer, Fault):
             return None, answer
@@ -196,7 +212,11 @@ class RemoteHooks:
         if isinstance(answer, Fault):
             return answer
         if "output" in answer:
-            return VerifierOutput(**answer["output"])
+            try:
+                return VerifierOutput(**answer["output"])
+            except DefinitionError as error:
+                at = self._place(name, "check")
+                return Fault(f"verifier {name} check", "GradingFault", str(error), at)
         fault = wire.fault_of(answer["fault"])
         assert fault is not None
         return fault
@@ -222,21 +242,27 @@ class RemoteHooks:
     def _ask(self, name: str, hook: Hook, request: Mapping[str, Any], world: World) -> Any:
         """One hook's answer, or a Fault where its process was lost or too slow."""
         where = f"verifier {name} {hook}"
+        at = self._place(name, hook)
         timeout_s = self._timeouts_s.get(name, {}).get(hook, 60.0)
         try:
             process = self._running()
+            deadline = time.monotonic() + timeout_s
             process.channel.send({**request, "verifier": name})
             while True:
-                answer = process.channel.receive(timeout_s)
+                answer = process.channel.receive(max(deadline - time.monotonic(), 0.0))
                 if "ask" not in answer:
                     return answer
                 process.channel.send(_answered(answer, world))
         except TimeoutError:
             self._lose(name)
-            return Fault(where, "TimeoutError", f"took longer than {timeout_s:g} s and was ended", name)
-        except ChannelLost:
+            return Fault(where, "TimeoutError", f"took longer than {timeout_s:g} s and was ended", at)
+        except MachineError:
             ended = self._lose(name)
-            return Fault(where, "MachineError", f"its process ended: {ended}", name)
+            return Fault(where, "MachineError", f"its process ended: {ended}", at)
+
+    def _place(self, name: str, hook: Hook) -> str:
+        """`verify.py:14`, where a hook's function begins: all that is known of one that was lost."""
+        return begins_at(getattr(self._sets[name], hook)) or name
 
     def _running(self) -> Process:
         if self._process is None:

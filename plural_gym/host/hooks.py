@@ -69,7 +69,7 @@ class LocalHooks:
         seat: str | None = None,
     ) -> list[Reward]:
         """Each rewarding Verifier's part for one action, in the order of `rewarding`."""
-        rewards = []
+        rewards: list[Reward] = []
         for name, function in self._rewards:
             step = Step(
                 task,
@@ -86,14 +86,14 @@ class LocalHooks:
                 event_id,
             )
             try:
-                value = function(step)  # type: ignore[misc]
+                value = function(step)
                 if type(value) is CoroutineType:
                     value = settle(value)
                 if type(value) is not float or not math.isfinite(value):
                     value = finite_number(value)
                 rewards.append((value, None))
             except (Exception, SystemExit) as error:
-                rewards.append((None, Fault.of(error, f"verifier {name} reward")))
+                rewards.append((None, Fault.of(error, f"verifier {name} reward", author=function)))
         return rewards
 
     def check(self, name: str, episode: Episode, own_rewards: Sequence[float]) -> VerifierOutput | Fault:
@@ -112,7 +112,7 @@ class LocalHooks:
                 raise GradingFault(f"check returned {_shown(output)}, which is no VerifierOutput")
             return output
         except (Exception, SystemExit) as error:
-            return Fault.of(error, f"verifier {name} check")
+            return Fault.of(error, f"verifier {name} check", author=function)
 
     def hindsight(self, name: str, trial: HindsightTrial) -> list[Credit] | Fault:
         """The credit one Verifier gives in hindsight, or the fault of its code; never part of it."""
@@ -128,7 +128,7 @@ class LocalHooks:
                     )
             return credits
         except (Exception, SystemExit) as error:
-            return Fault.of(error, f"verifier {name} hindsight")
+            return Fault.of(error, f"verifier {name} hindsight", author=function)
 
 
 def sum_of_rewards(values: Sequence[float]) -> VerifierOutput | Fault:

@@ -1,7 +1,7 @@
 """AppHost: the Apps of one world, played one action at a time.
 
-In this process for GymEnv, behind a socket for Jobs (`host.serve`, `host.client`). It knows actions, State and
-faults; rewards, limits and records belong to the Session that drives it.
+In this process for GymEnv, behind a socket for Jobs (`host.serve`, `host.client`). It knows actions, State
+and faults; rewards, limits and records belong to the Session that drives it.
 """
 
 import hashlib

@@ -35,14 +35,25 @@ def main(descriptor: int) -> None:
             if pid == 0:
                 _become_worker(request, socket.socket(fileno=descriptors[0]), connection)
             os.close(descriptors[0])
+            _lead(pid)
             children[pid] = None
             channel.send({"pid": pid})
         else:
             channel.send({"ended": _end(children, request["pid"])})
     for pid, ended in children.items():
         if ended is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            _kill(pid)
+
+
+def _lead(pid: int) -> None:
+    """Make a worker the head of a process group, so that what it started ends with it."""
+    with contextlib.suppress(OSError):
+        os.setpgid(pid, pid)
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(OSError):
+        os.killpg(pid, signal.SIGKILL)
 
 
 def _become_worker(request: dict[str, Any], connection: socket.socket, control: socket.socket) -> None:
@@ -50,6 +61,7 @@ def _become_worker(request: dict[str, Any], connection: socket.socket, control: 
     code = 1
     try:
         control.close()
+        _lead(0)
         log = os.open(Path(request["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(log, 1)
         os.dup2(log, 2)
@@ -72,6 +84,7 @@ def _reap(children: dict[int, str | None]) -> None:
     for pid in [pid for pid, ended in children.items() if ended is None]:
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
+            _kill(pid)
             children[pid] = _in_words(status)
     for pid in [pid for pid, ended in children.items() if ended is not None][:-512]:
         del children[pid]
@@ -80,13 +93,11 @@ def _reap(children: dict[int, str | None]) -> None:
 def _end(children: dict[int, str | None], pid: int) -> str:
     ended = children.get(pid, "it had ended")
     if ended is None:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if not found:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            ended = "it was ended"
-        else:
-            ended = _in_words(status)
+        # One that is dying already keeps the status it dies with.
+        _kill(pid)
+        _, status = os.waitpid(pid, 0)
+        killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        ended = "it was ended" if killed else _in_words(status)
     children.pop(pid, None)
     return ended
 

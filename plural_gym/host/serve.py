@@ -147,7 +147,7 @@ class HooksWorker:
         episode = wire.episode_of(request["episode"], self._task, self._world)
         output = self._hooks[name].check(name, episode, ())
         if isinstance(output, VerifierOutput):
-            return {"output": output.model_dump()}
+            return {"output": {name: getattr(output, name) for name in VerifierOutput.model_fields}}
         return {"fault": wire.fault_json(output)}
 
     def _hindsight(self, request: Mapping[str, Any]) -> dict[str, Any]:

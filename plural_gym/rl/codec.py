@@ -18,7 +18,7 @@ from plural_gym.rl.schema_codec import codec_for
 from plural_gym.rl.spaces import ActionSpace, Utf8Text
 from plural_gym.rl.value_codecs import Codec, shown
 
-__all__ = ["ActionCodec", "Codec", "codec_for", "observation_space"]
+__all__ = ["ActionCodec", "Codec", "UnknownAction", "codec_for", "observation_space"]
 
 _BESIDE = frozenset({"action", "name", "arguments", "id", "call_id", "type", "index"})
 _FORMS = (
@@ -27,22 +27,38 @@ _FORMS = (
 )
 
 
+class UnknownAction(ActionRejected):
+    """A call was read, and no action has its name."""
+
+    def __init__(self, message: str, name: str, arguments: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.name = name
+        self.arguments = arguments
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.name, self.arguments)
+
+
 class ActionCodec:
     """The actions of an Environment as one `ActionSpace`, keyed by name in declared order.
 
-    `schemas`: for each action the JSON Schema, of type object, of its arguments. It never changes, and one
+    `schemas`: for each action the JSON Schema, of type object, of its arguments. `aliases`: other names that
+    actions answer to, each with the name it stands for. It never changes, and one
     serves any number of environments; give each its own copy of `space` (`copy.deepcopy`), which is cheap.
     """
 
     space: ActionSpace
     names: tuple[str, ...]
 
-    def __init__(self, schemas: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(
+        self, schemas: Mapping[str, Mapping[str, Any]], aliases: Mapping[str, str] | None = None
+    ) -> None:
         if not schemas:
             raise DefinitionError("an action space needs at least one action.")
         self.names = tuple(schemas)
         self.codecs = tuple(_arguments_codec(name, schema) for name, schema in schemas.items())
         self.space = ActionSpace(self.names, [codec.space for codec in self.codecs])
+        self._aliases = dict(aliases or {})
         self._index = {name: index for index, name in enumerate(self.names)}
         self._decoders = tuple(
             (name, codec.decode) for name, codec in zip(self.names, self.codecs, strict=True)
@@ -112,8 +128,8 @@ class ActionCodec:
         raise ActionRejected(f"{shown(action)} is not an action. {_FORMS}")
 
     def _text(self, text: str) -> tuple[str, dict[str, Any]]:
-        if text in self._index:
-            return self._alone(text)
+        if text in self._index or text in self._aliases:
+            return self._alone(self._known(text))
         stripped = text.strip()
         if not stripped.startswith("{"):
             raise ActionRejected(
@@ -128,8 +144,8 @@ class ActionCodec:
         name = call.get("action", call.get("name"))
         if not isinstance(name, str):
             raise ActionRejected(f"{shown(dict(call))} names no action. {_FORMS}")
-        known = self._known(name)
         arguments = call.get("arguments")
+        known = self._known(name, arguments)
         if arguments is None and not call.keys() <= _BESIDE:
             beside = next(str(key) for key in call if key not in _BESIDE)
             raise ActionRejected(f"{name}: {beside!r} stands beside 'arguments'; put it inside.")
@@ -153,9 +169,11 @@ class ActionCodec:
             )
         return name, {}
 
-    def _known(self, name: str) -> str:
+    def _known(self, name: str, arguments: Any = None) -> str:
+        name = self._aliases.get(name, name)
         if name not in self._index:
-            raise ActionRejected(f"there is no action {shown(name)}; {suggest(name[:100], self.names)}")
+            said = f"there is no action {shown(name)}; {suggest(name[:100], self.names)}"
+            raise UnknownAction(said, name, dict(arguments) if isinstance(arguments, Mapping) else {})
         return str(name)
 
     def _no_index(self, index: int) -> str:

@@ -31,7 +31,7 @@ from plural_gym.host.hooks import NO_SIGNAL, HookSet, LocalHooks
 from plural_gym.host.host import AppHost, Outcome
 from plural_gym.host.resources import NO_RESOURCES, stage
 from plural_gym.host.session import Session
-from plural_gym.rl.codec import ActionCodec, observation_space
+from plural_gym.rl.codec import ActionCodec, UnknownAction, observation_space
 from plural_gym.state import thaw
 from plural_gym.step import TaskView
 from plural_gym.task import Task, TaskSet, check_setup
@@ -114,7 +114,8 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise UsageError(
-                f"render_mode {render_mode!r} is unknown; {suggest(render_mode, self.metadata['render_modes'])}"
+                f"render_mode {render_mode!r} is unknown; "
+                f"{suggest(render_mode, self.metadata['render_modes'])}"
             )
         if on_fault not in ("raise", "truncate"):
             raise UsageError(f"on_fault is 'raise' or 'truncate', not {on_fault!r}.")
@@ -158,7 +159,7 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
             kwargs={key: value for key, value in self._arguments.items() if key != "render_mode"},
         )
 
-    def reset(  # type: ignore[override]
+    def reset(
         self,
         *,
         seed: int | None = None,
@@ -192,7 +193,8 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         if isinstance(chosen, Task):
             if chosen.environment != self.environment:
                 raise UsageError(
-                    f"Task {chosen.name!r} plays in {chosen.environment.name!r}, not {self.environment.name!r}."
+                    f"Task {chosen.name!r} plays in {chosen.environment.name!r}, "
+                    f"not {self.environment.name!r}."
                 )
             return chosen
         if tasks is None:
@@ -260,6 +262,8 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
             try:
                 parse = self._parse
                 name, arguments = parse(action)
+            except UnknownAction as error:  # the host answers it, as it does for a name with keywords
+                name, arguments = error.name, dict(error.arguments)
             except ActionRejected as error:
                 return self._result(session, session.reject(action, str(error)))
         if self._finishes and name == "finish":
@@ -326,8 +330,7 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
 
     def _observe(self, text: str, turn: int) -> dict[str, Any]:
         if len(text) > self._max_chars:
-            mark = f"… [{len(text)} characters in all]"
-            text = text[: max(self._max_chars - len(mark), 0)] + mark[: self._max_chars]
+            text = _cut(text, self._max_chars)
         shown = self._turns[turn].copy() if turn < _COUNTED else np.array([turn], dtype=np.int32)
         return {"text": text, "turn": shown}
 
@@ -548,9 +551,17 @@ def _codec(environment: Environment) -> ActionCodec:
     offered = environment.finish == "always" or (environment.finish == "auto" and not environment.ends_itself)
     if "finish" not in actions.table and (offered or not schemas):
         schemas["finish"] = FINISH_SCHEMA
-    made = ActionCodec(schemas)
+    named = {(app, spec.name): name for name, (app, spec) in actions.public.items()}
+    made = ActionCodec(
+        schemas, {alias: named[app, spec.name] for alias, (app, spec) in actions.table.items()}
+    )
     _codecs[id(actions)] = (actions, made)
     return made
+
+
+def _cut(text: str, max_chars: int) -> str:
+    mark = f"… [{len(text)} characters in all]"
+    return text[: max(max_chars - len(mark), 0)] + mark[:max_chars]
 
 
 def _text(value: Any) -> str:

@@ -40,8 +40,10 @@ class LocalRuntime(Runtime):
                 assert self._connection is not None
                 socket.send_fds(self._connection, [b"f"], [theirs.fileno()])
                 pid = control.receive(_START_S)["pid"]
-            except (ChannelLost, TimeoutError, OSError) as error:
+            except (MachineError, TimeoutError, OSError) as error:
                 ours.close()
+                if isinstance(error, MachineError) and not isinstance(error, ChannelLost):
+                    raise
                 raise MachineError(f"no worker process could be started: {error or 'no answer'}.") from error
         return LocalProcess(self, Channel(ours), pid)
 
@@ -52,10 +54,12 @@ class LocalRuntime(Runtime):
             return self._control
         if not hasattr(os, "fork"):
             raise MachineError("runtime 'local' needs a system with fork(), such as Linux or macOS.")
+        if self._control is not None:
+            self._control.close()
         ours, theirs = socket.socketpair()
         with theirs:
             self._nursery = subprocess.Popen(
-                [sys.executable, "-m", "plural_gym.host.nursery", str(theirs.fileno())],
+                [sys.executable, "-u", "-m", "plural_gym.host.nursery", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 # A group of its own: Ctrl-C in the terminal stops the Job, which then ends its Trials in order.

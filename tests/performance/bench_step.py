@@ -2,12 +2,12 @@
 
     python tests/performance/bench_step.py [--repeats 15] [--steps 6000] [--json]
 
-Every repeat times all cases one after another, each on the same guesses, resets included, so that what else the
-machine does hits all of them. Printed are medians, and the median of each repeat's ratio to `bare`. Before
-anything is timed, rewards, texts, turns and ends of both are held against each other, game by game.
+Every repeat times all cases one after another, each on the same guesses, resets included, so that what else
+the machine does hits all of them. Printed are medians, and the median of each repeat's ratio to `bare`.
+Before anything is timed, rewards, texts, turns and ends of both are held against each other, game by game.
 
-Where the time goes: `python -m cProfile -s tottime tests/performance/bench_step.py --only "one Verifier"`, which
-counts calls rightly but blows up small functions; `py-spy record --native` shows true shares.
+Where the time goes: `python -m cProfile -s tottime tests/performance/bench_step.py --only "one Verifier"`
+counts calls rightly but blows up small functions; `perf record` or `py-spy record --native` show true shares.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def cases(tasks: TaskSet) -> list[Case]:
 
 
 def check_equal(tasks: TaskSet, games: int = 400) -> None:
-    """Hold every reward, text, turn and end of the one environment against the other's, rejected words included.
+    """Hold every reward, text, turn and end of the one against the other's, rejected words included.
 
     Raises:
         AssertionError: they differ; says in which game and at which guess.
@@ -100,7 +100,7 @@ def check_equal(tasks: TaskSet, games: int = 400) -> None:
             word = rnd.choice([*rnd.sample(WORDS, 12), secret, secret.upper(), "zzzzz", " cran ", "Čšžéñ"])
             seen, reward, terminated, truncated, _ = ours.step(call(word))
             also, *rest, _ = bare.step(word)
-            assert [reward, terminated, truncated] == rest, (secret, word, reward, terminated, truncated, rest)
+            assert [reward, terminated, truncated] == rest, (secret, word, reward, rest)
             assert seen == also, (secret, word, seen, also)
             ended = terminated or truncated
 
@@ -136,7 +136,8 @@ def measure(chosen: Sequence[Case], repeats: int, steps: int) -> dict[str, list[
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    shape = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shape)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--steps", type=int, default=6000, help="in each repeat of each case")
     parser.add_argument("--only", help="the one case to run, for a profile")

@@ -1,0 +1,189 @@
+"""`plural <noun> init NAME`: a new resource that is valid and runs, to be changed into what it is to be.
+
+What a noun refers to (a Task's Environment, an Agent's Harness) is taken from options, or from the project
+where there is only one choice.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plural_gym.cli.init import checked_name, files, write
+from plural_gym.cli.terminal import PLURALS, JsonOption, ProjectOption, open_project, print_json, say, shown
+from plural_gym.errors import UnknownName, UsageError, suggest
+
+if TYPE_CHECKING:
+    from plural_gym.project import Project
+
+Plain = Annotated[str, typer.Argument(metavar="NAME", help="Its name, and that of its folder.")]
+_MARKS = "*?["
+
+
+def register(noun: str, group: typer.Typer) -> None:
+    """Add `init` to a noun's commands."""
+    commands: dict[str, Callable[..., None]] = {
+        "task": new_task,
+        "agent": new_agent,
+        "benchmark": new_benchmark,
+    }
+    about = f"Make {'an' if noun[0] in 'ae' else 'a'} {noun.capitalize()} that is valid and runs, to change."
+
+    def new(name: Plain, project: ProjectOption = None, as_json: JsonOption = False) -> None:
+        _make(noun, name, open_project(project), {}, as_json)
+
+    group.command("init", help=about)(commands.get(noun, new))
+
+
+def new_task(
+    name: Plain,
+    environment: Annotated[
+        str | None, typer.Option("--environment", "-e", help="The Environment it happens in.")
+    ] = None,
+    verifier: Annotated[
+        list[str] | None, typer.Option("--verifier", "-v", help="Who grades it. Repeat it.")
+    ] = None,
+    instructions: Annotated[
+        str | None, typer.Option("--instructions", help="What the Agent is to do, in a sentence.")
+    ] = None,
+    project: ProjectOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a Task; without instructions, task.yaml marks where to write them."""
+    found = open_project(project)
+    world = _choice("environment", environment, found.environments)
+    graders = verifier or [_choice("verifier", None, found.verifiers)]
+    for grader in graders:
+        _choice("verifier", grader, found.verifiers)
+    from plural_gym.project_files import MARKER
+
+    text = instructions or f"{MARKER}: say what the Agent is to do"
+    values = {
+        "environment": world,
+        "verifiers": ", ".join(graders),
+        "instructions": text.strip().replace("\n", "\n  "),
+    }
+    _make("task", name, found, values, as_json, world)
+
+
+def new_agent(
+    name: Plain,
+    harness: Annotated[
+        str | None,
+        typer.Option("--harness", help="The Harness that plays it: one of the project, or a kind."),
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="The model it calls.")] = None,
+    project: ProjectOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an Agent: a Harness plays it, with a model or without one."""
+    from plural_gym import kinds
+
+    found = open_project(project)
+    if harness is None:
+        driver = "native" if model is not None else _choice("harness", None, found.harnesses)
+    else:
+        known = [*found.harnesses, *kinds.names("plural.harnesses"), "native"]
+        driver = harness if ":" in harness else _choice("harness", harness, known)
+    line = "" if model is None else f"model: {json.dumps(model)}\n"
+    _make("agent", name, found, {"harness": driver, "model": line}, as_json)
+
+
+def new_benchmark(
+    name: Plain,
+    task: Annotated[
+        list[str] | None, typer.Option("--task", "-t", help="A Task or a pattern. Repeat it; by default all.")
+    ] = None,
+    project: ProjectOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a Benchmark of some Tasks, or of all there are."""
+    from plural_gym.cli.run import choose_tasks
+
+    found = open_project(project)
+    names = found.tasks.names
+    if not names:
+        raise UsageError("a Benchmark needs Tasks, and there are none; make one with: plural task init NAME")
+    everything = dict.fromkeys(one.partition("/")[0] + ("/*" if "/" in one else "") for one in names)
+    for pattern in task or ():
+        choose_tasks(found.tasks, [pattern])
+    folders = {one.partition("/")[0] for one in names if "/" in one}
+    patterns = [f"{one}/*" if one in folders else one for one in task or everything]
+    _make("benchmark", name, found, {"tasks": ", ".join(map(json.dumps, patterns))}, as_json)
+
+
+def _choice(noun: str, wanted: str | None, known: Iterable[str]) -> str:
+    """`wanted` if it is known; without one the only one there is."""
+    names = list(known)
+    title = noun.capitalize()
+    if wanted is not None:
+        if wanted not in names:
+            raise UnknownName(f"there is no {title} {wanted!r}; {suggest(wanted, names)}")
+        return wanted
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise UsageError(f"there is no {title} yet; make one with: plural {noun} init NAME")
+    raise UsageError(f"say which {title}: --{noun} NAME (there are: {', '.join(sorted(names))}).")
+
+
+def _make(
+    noun: str,
+    name: str,
+    project: "Project",
+    values: Mapping[str, str],
+    as_json: bool,
+    environment: str | None = None,
+) -> None:
+    """Write a resource's folder and say what was written."""
+    name = checked_name(name)
+    resources: Mapping[str, Any] = getattr(project, PLURALS[noun]) if noun != "task" else {}
+    if name in resources or (noun == "task" and name in _task_folders(project)):
+        raise UsageError(f"there is a {noun.capitalize()} {name!r} already; choose another name.")
+    parent = _parent(project, noun, environment)
+    templates = ["counter", noun] if noun in ("app", "environment") else [noun]
+    written = write(files(templates, {"name": name, **values}), parent / name)
+    if as_json:
+        print_json({"word": noun, "name": name, "files": [str(path) for path in written]})
+        return
+    for path in written:
+        typer.echo(shown(path))
+    say()
+    say(f"Check plural {noun} validate {name}")
+
+
+def _task_folders(project: "Project") -> set[str]:
+    return {name.partition("/")[0] for name in project.tasks.names}
+
+
+def _parent(project: "Project", noun: str, environment: str | None) -> Path:
+    """The folder that new resources of a word go into, as `folders:` in project.yaml says.
+
+    Raises:
+        UsageError: it is a pattern that several folders match, and no Environment decides.
+    """
+    from plural_gym.project_files import Layout
+
+    declared: Any = Layout(project.root).manifest.folders
+    pattern: str = declared.get(PLURALS[noun], PLURALS[noun])
+    head, _, tail = pattern.rpartition("/")
+    if not any(mark in pattern for mark in _MARKS):
+        return project.root / pattern
+    if any(mark in tail for mark in _MARKS):
+        head, tail = pattern, ""
+    candidates = [folder / tail for folder in sorted(project.root.glob(head)) if folder.is_dir()]
+    if len(candidates) > 1 and environment is not None:
+        candidates = _within(project.environments[environment].folder, candidates)
+    if len(candidates) != 1:
+        listed = ", ".join(shown(folder) for folder in candidates) or "none"
+        raise UsageError(
+            f"project.yaml puts {PLURALS[noun]} into {pattern!r}, which could be: {listed}. "
+            "Make the folder by hand."
+        )
+    return candidates[0]
+
+
+def _within(folder: Path | None, candidates: Sequence[Path]) -> list[Path]:
+    return [path for path in candidates if folder is not None and path.is_relative_to(folder)]

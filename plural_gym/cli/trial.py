@@ -1,0 +1,222 @@
+"""`plural trial`: list the Trials of a Job, and show one with all that its record says."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plural_gym.cli.job import also, current_faults, find_job, job_store, number, show_trials, when
+from plural_gym.cli.run import fault_lines
+from plural_gym.cli.terminal import (
+    DirectoryOption,
+    JsonOption,
+    ProjectOption,
+    counted,
+    print_json,
+    print_table,
+    say,
+    shown,
+)
+
+if TYPE_CHECKING:
+    from plural_gym.trial import Trial
+
+
+def register(app: typer.Typer) -> None:
+    """Add these verbs to the noun `trial`."""
+    app.command("list")(list_)
+    app.command("show")(show)
+
+
+def list_(
+    job: Annotated[str, typer.Option("--job", metavar="ID", help="The Job, or how its id begins.")],
+    directory: DirectoryOption = None,
+    project: ProjectOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the Trials of a Job."""
+    from plural_gym.job import JobResult
+
+    result = JobResult(find_job(job, directory, project))
+    trials = result.trials
+    if as_json:
+        print_json(
+            [trial.result if trial.folder.result_path.exists() else _unfinished(trial) for trial in trials]
+        )
+        return
+    if not trials:
+        say(f"Job {result.id} has no Trials yet.")
+    show_trials(trials)
+
+
+def show(
+    trial: Annotated[
+        str, typer.Argument(metavar="ID", help="A Trial's id, or how it begins.", show_default=False)
+    ],
+    directory: DirectoryOption = None,
+    project: ProjectOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a Trial: its scores with their evidence, its rewards turn by turn, and where its files are."""
+    from plural_gym.trial import Trial
+
+    found = Trial(job_store(directory, project).find_trial(trial))
+    folder = found.folder
+    places = {
+        "folder": str(folder.path),
+        "artifacts": str(folder.artifacts_path),
+        "logs": str(folder.logs_path),
+    }
+    if not folder.result_path.exists():
+        _show_unfinished(found, places, directory, as_json)
+        return
+    faults = current_faults([found])
+    if as_json:
+        files = folder.artifacts()
+        record = {**found.result, "faults": faults, "rewards": found.rewards, "artifact_files": files}
+        print_json({**record, **places})
+        return
+    result = found.result
+    _show_head(result)
+    for row in result["scores"]:
+        _show_score(row)
+    _show_rewards(found)
+    for line in fault_lines(faults):
+        say(line)
+    kept = len(folder.artifacts())
+    typer.echo()
+    typer.echo(f"Artifacts  {shown(folder.artifacts_path)}" + (f" ({counted(kept, 'file')})" if kept else ""))
+    typer.echo(f"Logs       {shown(folder.logs_path)}")
+
+
+def _unfinished(trial: "Trial") -> dict[str, Any]:
+    """What can be said of a Trial that has no result."""
+    known = trial.receipt if trial.folder.receipt_path.exists() else None
+    return {
+        "trial_id": trial.id,
+        "status": trial.status,
+        "job_id": None if known is None else known.job_id,
+        "task": None if known is None else known.task.name,
+        "agent": None if known is None else known.agent.name,
+        "attempt": None if known is None else known.attempt,
+    }
+
+
+def _show_unfinished(
+    trial: "Trial", places: Mapping[str, str], directory: Path | None, as_json: bool
+) -> None:
+    record = _unfinished(trial)
+    if as_json:
+        print_json({**record, **places})
+        return
+    for key, value in record.items():
+        if value is not None:
+            typer.echo(f"{key.removesuffix('_id').capitalize():<11}{value}")
+    typer.echo(f"{'Logs':<11}{shown(trial.folder.logs_path)}")
+    if record["status"] == "interrupted" and record["job_id"]:
+        say(f"Go on with: plural job resume {record['job_id']}{also(directory)}")
+
+
+def _show_head(result: Mapping[str, Any]) -> None:
+    status = result["status"] + (f" (failure: {result['failure']})" if result["failure"] != "none" else "")
+    usage = result["usage"]
+    took = f"{counted(result['n_steps'], 'step')}, {result['seconds']:.1f} s"
+    if usage.get("cost_usd") is not None:
+        took += f", ${usage['cost_usd']:.4f}"
+    lines = [
+        ("Trial", result["trial_id"]),
+        ("Job", result["job_id"]),
+        ("Task", f"{result['task']}, attempt {result['attempt']}"),
+        ("Agent", result["agent"]),
+        ("Status", status),
+        ("Stopped by", result["stop_reason"]),
+        ("Score", number(result["score"])),
+        ("Took", took),
+        ("Ended", when(result["ended"])),
+        ("Answer", "-" if result["answer"] is None else _one_line(result["answer"])),
+    ]
+    for word, text in lines:
+        typer.echo(f"{word:<11}{text}")
+
+
+def _one_line(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _show_score(row: Mapping[str, Any]) -> None:
+    """One Verifier: its score, extra measurements, evidence, and what failed."""
+    typer.echo()
+    weight = f", weight {row['weight']:g}" if row["weight"] != 1 else ""
+    fault = row["fault"]
+    waits = row["score"] is None and fault is None
+    score = "fault" if fault else "no score" if waits else number(row["score"])
+    typer.echo(f"{row['verifier']}@{row['version']} ({row['kind']}{weight}): {score}")
+    if row["scores"]:
+        typer.echo("  " + ", ".join(f"{name} {value:g}" for name, value in row["scores"].items()))
+    for line in row["evidence"]:
+        typer.echo(f"  {line}")
+    if row.get("feedback"):
+        typer.echo(f"  {row['feedback']}")
+    if fault:
+        typer.echo(f"  ! {fault['type']}: {fault['message']} (at {fault['at']})")
+
+
+def _show_rewards(trial: "Trial") -> None:
+    """Turn by turn, a column for each Verifier's rewards and one for its hindsight."""
+    rows = trial.rewards
+    if not rows:
+        return
+    columns = list(dict.fromkeys(_column(row, rows) for row in rows))
+    seats = any(row["seat"] is not None for row in rows)
+    cells: dict[tuple[Any, ...], dict[str, list[Mapping[str, Any]]]] = {}
+    for step in trial.steps:
+        cells[_line(step["turn"], step["seat"] if seats else None, step["action"])] = {}
+    unplaced: dict[tuple[Any, ...], dict[str, list[Mapping[str, Any]]]] = {}
+    for row in rows:
+        if row["turn"] is not None:
+            key = _line(row["turn"], row["seat"] if seats else None, row["action"])
+        else:
+            what = f"call {row['event_id']}" if row["target"] == "model_call" else "whole Trial"
+            key = _line(None, row["seat"] if seats else None, what)
+        place = cells if key in cells else unplaced
+        place.setdefault(key, {}).setdefault(_column(row, rows), []).append(row)
+    table = [_cells(key, given, columns, seats) for key, given in (*cells.items(), *unplaced.items())]
+    sums = [number(_total([row for row in rows if _column(row, rows) == column])) for column in columns]
+    typer.echo()
+    print_table(
+        ["turn", *(["seat"] if seats else []), "action", *columns],
+        [*table, ["", *([""] if seats else []), "sum", *sums]],
+    )
+
+
+def _line(turn: int | None, seat: str | None, action: str | None) -> tuple[Any, ...]:
+    return turn, seat, action
+
+
+def _column(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """`progress`, `solved (hindsight)`; with the version where several stand in the ledger."""
+    versions = {one["verifier_version"] for one in rows if one["verifier"] == row["verifier"]}
+    name = row["verifier"] + (f"@{row['verifier_version']}" if len(versions) > 1 else "")
+    return name if row["kind"] == "step" else f"{name} ({row['kind']})"
+
+
+def _cells(
+    key: tuple[Any, ...],
+    given: Mapping[str, Sequence[Mapping[str, Any]]],
+    columns: Sequence[str],
+    seats: bool,
+) -> list[str]:
+    turn, seat, action = key
+    found = []
+    for column in columns:
+        rows = given.get(column, ())
+        failed = any(row["status"] == "error" for row in rows)
+        found.append("fault" if failed else number(_total(rows)) if rows else "")
+    return ["" if turn is None else str(turn), *([seat or ""] if seats else []), action or "", *found]
+
+
+def _total(rows: Sequence[Mapping[str, Any]]) -> float | None:
+    values = [row["value"] for row in rows if row["value"] is not None]
+    return sum(values) if values else None

@@ -1,0 +1,176 @@
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from plural_gym.cli.main import BUG, PluralCommand, app, guarded
+from plural_gym.errors import CredentialMissing, MachineError, PluralError, Problem, ProjectError, UsageError
+
+runner = CliRunner()
+HEAVY = ("gymnasium", "numpy", "pyarrow", "docker", "pydantic", "ruamel", "pettingzoo")
+
+
+def ended(error: BaseException, *arguments: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command that raises `error`."""
+    small = typer.Typer(cls=PluralCommand, pretty_exceptions_enable=False)
+
+    @small.command()
+    def fail(as_json: bool = typer.Option(False, "--json")) -> None:
+        raise error
+
+    @small.command()
+    def other() -> None: ...
+
+    result = runner.invoke(small, ["fail", *arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (PluralError("a score is too low"), 1),
+        (UsageError("say which Task"), 2),
+        (ProjectError([Problem("task.yaml", 4, "'name' is missing.")]), 3),
+        (CredentialMissing("PLURAL_API_KEY is not set"), 4),
+        (MachineError("no Docker"), 5),
+    ],
+)
+def test_every_error_ends_with_the_code_of_its_class(error: PluralError, code: int) -> None:
+    exit_code, stdout, stderr = ended(error)
+    assert exit_code == code
+    assert stdout == ""
+    assert str(error) in stderr
+    assert "Traceback" not in stderr
+
+
+def test_every_problem_of_a_project_is_told_with_file_and_line() -> None:
+    problems = [Problem("a.yaml", 4, "'name' is missing."), Problem("b.yaml", None, "is empty.")]
+    code, _, stderr = ended(ProjectError(problems))
+    assert code == 3
+    assert stderr.splitlines() == ["a.yaml:4: 'name' is missing.", "b.yaml: is empty.", "2 problems."]
+
+
+def test_errors_are_json_on_stdout_where_json_was_asked_for() -> None:
+    code, stdout, stderr = ended(ProjectError([Problem("a.yaml", 4, "'name' is missing.")]), "--json")
+    assert code == 3
+    assert stderr == ""
+    error = json.loads(stdout)["error"]
+    assert error["type"] == "ProjectError"
+    assert error["exit_code"] == 3
+    assert error["problems"] == [{"file": "a.yaml", "line": 4, "message": "'name' is missing."}]
+
+
+def test_a_disk_that_refuses_is_the_machines_fault() -> None:
+    code, _, stderr = ended(PermissionError(13, "Permission denied", "/srv/jobs"))
+    assert (code, stderr) == (5, "Error: Permission denied (/srv/jobs).\n")
+
+
+def test_ctrl_c_ends_with_130_and_without_a_traceback() -> None:
+    assert ended(KeyboardInterrupt()) == (130, "", "")
+    code, stdout, _ = ended(KeyboardInterrupt(), "--json")
+    assert code == 130
+    assert json.loads(stdout)["error"]["type"] == "Interrupted"
+
+
+def test_a_bug_of_ours_shows_its_traceback_and_asks_to_report_it() -> None:
+    code, stdout, stderr = ended(AttributeError("no such thing"))
+    assert code == BUG
+    assert stdout == ""
+    assert "Traceback" in stderr and "AttributeError: no such thing" in stderr
+    assert "please report it" in stderr
+    code, stdout, _ = ended(AttributeError("no such thing"), "--json")
+    assert json.loads(stdout)["error"]["exit_code"] == code == BUG
+
+
+def test_an_aborted_question_counts_as_interrupted() -> None:
+    assert ended(typer.Abort())[0] == 130
+
+
+def test_a_command_that_returns_nothing_is_done() -> None:
+    assert guarded(lambda: None, as_json=False) == 0
+    assert guarded(lambda: 1, as_json=False) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [["rnu"], ["task", "lits"], ["run", "--attempts", "0"], ["run", "--nope"]]
+)
+def test_a_wrong_command_line_ends_with_2_and_shows_what_would_work(arguments: list[str]) -> None:
+    result = runner.invoke(app, arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "--help'" in result.stderr
+    as_json = runner.invoke(app, [*arguments, "--json"])
+    assert as_json.exit_code == 2
+    assert json.loads(as_json.stdout)["error"]["type"] == "UsageError"
+
+
+def test_a_mistyped_command_is_answered_with_the_near_one() -> None:
+    assert "Did you mean 'run'?" in runner.invoke(app, ["rnu"]).stderr
+    assert "Did you mean 'list'?" in runner.invoke(app, ["task", "lits"]).stderr
+
+
+def test_help_is_shown_without_a_command() -> None:
+    for arguments in ([], ["--help"], ["-h"], ["task"]):
+        result = runner.invoke(app, arguments)
+        assert result.exit_code == 0
+        assert "Usage:" in result.output
+
+
+def test_help_names_every_command() -> None:
+    told = runner.invoke(app, ["--help"]).stdout
+    for command in ("init", "run", "play", "validate", "doctor", "app", "environment", "task", "verifier"):
+        assert f" {command} " in told
+    for command in ("agent", "harness", "benchmark", "job", "trial"):
+        assert f" {command} " in told
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    result = runner.invoke(app, ["--version"])
+    assert result.exit_code == 0
+    assert result.stdout.startswith("plural-gym ")
+
+
+def test_completion_is_on() -> None:
+    assert "--install-completion" in runner.invoke(app, ["--help"]).stdout
+
+
+def plural(*arguments: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "plural_gym", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env={**os.environ, **env})
+
+
+def test_the_package_runs_as_a_module_and_outside_a_project_says_what_to_do(tmp_path: Path) -> None:
+    result = plural("validate", cwd=tmp_path)
+    assert result.returncode == 3
+    assert result.stdout == ""
+    assert result.stderr == (
+        f"{tmp_path}: no project.yaml here or in a folder above; run `plural init`, or name the project's "
+        "folder.\n"
+    )
+
+
+def test_what_is_no_terminal_gets_neither_colours_nor_frames(tmp_path: Path) -> None:
+    result = plural("run", cwd=Path(__file__).parents[2])
+    assert result.returncode == 2
+    assert "\x1b" not in result.stderr and "─" not in result.stderr
+
+
+def test_the_command_line_loads_nothing_heavy() -> None:
+    code = f"import sys, plural_gym.cli.main; print([name for name in {HEAVY} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_help_comes_at_once() -> None:
+    took = []
+    for _ in range(3):
+        began = time.monotonic()
+        plural("--help")
+        took.append(time.monotonic() - began)
+    assert min(took) < 0.6, "twice what it takes on an idle machine"
