@@ -35,12 +35,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from pydantic import Field, JsonValue, model_validator
-from pydantic_core import PydanticCustomError
-
-from plural_gym.app import Control
+from plural_gym.case_models import CaseAction, CaseApp, CaseManifest, EpisodeCase, Expectation, PlayCase
 from plural_gym.episode import Credit, Episode, HindsightTrial, Usage, recorded_apps
 from plural_gym.errors import AppFault, DefinitionError, Fault, PluralError, Problem, ProjectError
 from plural_gym.host.hooks import HookSet, LocalHooks, Reward
@@ -48,7 +45,6 @@ from plural_gym.host.host import AppHost, Outcome
 from plural_gym.host.resources import NO_RESOURCES, stage
 from plural_gym.host.session import Session
 from plural_gym.manifest import Document, Loc, load
-from plural_gym.manifest_models import MODEL_RULE, Finite, Json, ManifestModel
 from plural_gym.project import Project
 from plural_gym.state import freeze_value
 from plural_gym.step import RecordedWorld, TaskView
@@ -58,113 +54,6 @@ KINDS = ("correct", "incorrect", "incomplete")
 """The outcomes that every Verifier should be tried on: a case's file name begins with one of them."""
 TOLERANCE = 1e-9
 """How far a number may be from the one expected."""
-
-
-class CaseAction(ManifestModel):
-    """One action of an attempt that is played."""
-
-    action: str
-    arguments: Json = Field(default_factory=dict)
-
-
-class PlayCase(ManifestModel):
-    """An attempt played through the world of a Task."""
-
-    task: str
-    actions: list[CaseAction] = Field(default_factory=list)
-    answer: JsonValue = None
-    seed: int = 0
-    score: Finite | None = None
-    """What hindsight is told where the Verifier has no check: the score others give."""
-
-
-class CaseApp(ManifestModel):
-    """One App of an attempt that is written out."""
-
-    initial: JsonValue = None
-    final: JsonValue = None
-    control: Control = "full"
-
-
-class CaseStep(ManifestModel):
-    """One step of an attempt that is written out, with the acting App before and after."""
-
-    action: str
-    arguments: Json = Field(default_factory=dict)
-    app: str | None = None
-    """None: the only App."""
-    observation: JsonValue = None
-    error: str | None = None
-    previous_state: JsonValue = None
-    current_state: JsonValue = None
-
-
-class EpisodeCase(ManifestModel):
-    """An attempt written out."""
-
-    apps: dict[str, CaseApp] = Field(default_factory=dict)
-    state: JsonValue = None
-    """Final State of the only App, which is then named `app`."""
-    steps: list[CaseStep] = Field(default_factory=list)
-    observation: JsonValue = None
-    answer: JsonValue = None
-    expected: JsonValue = None
-    info: JsonValue = None
-    metadata: Json = Field(default_factory=dict)
-    task: str = ""
-    stop_reason: str | None = "agent_response"
-    artifacts: list[Json] = Field(default_factory=list)
-    score: Finite | None = None
-    """What hindsight is told where the Verifier has no check: the score others give."""
-
-    @model_validator(mode="after")
-    def _one_way_to_give_state(self) -> Self:
-        if self.apps and self.state is not None:
-            _rule("state", "'state' is short for one App's final State; give it or 'apps'.")
-        names = list(self.apps) or ["app"]
-        if len(names) > 1 and any(step.app is None for step in self.steps):
-            _rule("steps", f"a step has no 'app'; with several Apps say which: {', '.join(names)}.")
-        unknown = next((step.app for step in self.steps if step.app not in (None, *names)), None)
-        if unknown is not None:
-            _rule("steps", f"a step's app {unknown!r} is not in 'apps'; there are: {', '.join(names)}.")
-        return self
-
-
-class Expectation(ManifestModel):
-    """What the Verifier must give; what is not named is not compared."""
-
-    score: Finite | None = None
-    scores: dict[str, Finite] = Field(default_factory=dict)
-    rewards: list[Finite | None] | None = None
-    credit: list[Finite | None] | None = None
-    fault: bool | str = False
-    """True: some function of the Verifier has to fail; text: with this in what it says."""
-
-    @model_validator(mode="after")
-    def _expects_something(self) -> Self:
-        if not self.model_fields_set:
-            _rule("", "'expect' names nothing; write score, scores, rewards, credit or fault.")
-        return self
-
-
-class CaseManifest(ManifestModel):
-    """A case file."""
-
-    name: str
-    episode: EpisodeCase | None = None
-    play: PlayCase | None = None
-    expect: Expectation
-
-    @model_validator(mode="after")
-    def _one_attempt(self) -> Self:
-        if (self.episode is None) == (self.play is None):
-            _rule("", "a case holds one attempt: either 'episode' or 'play'.")
-        return self
-
-
-def _rule(key: str, sentence: str) -> None:
-    rules = [(key, sentence)]
-    raise PydanticCustomError(MODEL_RULE, "{summary}", {"summary": sentence, "rules": rules})
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,9 +144,7 @@ class Fault:
     """The full traceback, for the Trial's logs; never shown to an Agent."""
 
     @classmethod
-    def of(
-        cls, error: BaseException, where: str, within: str | None = None, author: Any = None
-    ) -> "Fault":
+    def of(cls, error: BaseException, where: str, within: str | None = None, author: Any = None) -> "Fault":
         """The record of an exception that crossed a boundary.
 
         `author`: the function that was called, named where none of its own lines raised.

@@ -83,15 +83,15 @@ class Inputs:
             self._folder("environment", environment.folder)
         elif self._new("environment", environment.name, environment):
             folder = self._made("environments", environment.name)
+            for resource in environment.resources:
+                target = folder / resource.staged_name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(environment.resource_path(resource), target)
             apps = {
                 name: {"kind": app.kind, "class": self._code(folder, app.options["class"])}
                 for name, app in environment.declarations.items()
                 if "class" in app.options
             }
-            for resource in environment.resources:
-                target = folder / resource.staged_name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(environment.resource_path(resource), target)
             self._manifest(
                 folder / "environment.yaml",
                 {

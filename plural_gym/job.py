@@ -453,5 +453,3 @@ def _pin(word: Any) -> Pin:
 
 def _digest(*parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-

@@ -66,22 +66,22 @@ def maker(state_class: type[State]) -> Callable[[Mapping[str, Any]], State]:
     Validators may therefore depend on the fields alone.
     """
     validate = state_class.__pydantic_validator__.validate_python
-    copier = _copier(state_class)
-    if copier is None or not _made_of_fields_alone(state_class):
+    copy_fields = copier(state_class)
+    if copy_fields is None or not _made_of_fields_alone(state_class):
         return lambda setup: validate(dict(setup))
     known: dict[int, tuple[Mapping[str, Any], Values, Values, set[str]]] = {}
 
     def made(setup: Mapping[str, Any]) -> State:
         found = known.get(id(setup))
         if found is not None and found[1] == setup:
-            return _copied(state_class, copier(found[2]), found[3])
+            return _copied(state_class, copy_fields(found[2]), found[3])
         state: State = validate(dict(setup))
         if _PLAIN.issuperset(map(type, setup.values())):
             if len(known) >= _KNOWN_SETUPS:
                 known.clear()
             # The setup itself is kept so that its id stays its own; a copy, because somebody may change it.
             unchanged = copy.deepcopy(dict(setup))
-            known[id(setup)] = (setup, unchanged, copier(state.__dict__), state.model_fields_set.copy())
+            known[id(setup)] = (setup, unchanged, copy_fields(state.__dict__), state.model_fields_set.copy())
         return state
 
     return made
@@ -112,11 +112,11 @@ def _made_of_fields_alone(state_class: type[State]) -> bool:
 
 def freezer(state_class: type[State]) -> Callable[[State], Frozen]:
     """The function that takes the value of a State of this class."""
-    copier = _copier(state_class)
-    if copier is None:
+    copy_fields = copier(state_class)
+    if copy_fields is None:
         serialize = state_class.__pydantic_serializer__.to_json
         return lambda state: serialize(state, warnings=False)
-    return lambda state: (copier, copier(state.__dict__))
+    return lambda state: (copy_fields, copy_fields(state.__dict__))
 
 
 def freeze_value(value: Any) -> bytes:
@@ -150,7 +150,7 @@ def check_setup(state_class: type[State], setup: dict[str, Any]) -> State:
 
 
 @functools.cache
-def _copier(state_class: type[State]) -> Callable[[Values], Values] | None:
+def copier(state_class: type[State]) -> Callable[[Values], Values] | None:
     """A function `fields -> fresh fields` for a class of plain fields only; None for any other class."""
     decorators = state_class.__pydantic_decorators__
     if decorators.computed_fields or decorators.field_serializers or decorators.model_serializers:
@@ -161,8 +161,8 @@ def _copier(state_class: type[State]) -> Callable[[Values], Values] | None:
         if shape is None or field.exclude or any(hasattr(extra, "func") for extra in field.metadata):
             return None
         parts.append(f"{name!r}: d[{name!r}]" + (".copy()" if shape == "container" else ""))
-    copier: Callable[[Values], Values] = eval(f"lambda d: {{{', '.join(parts)}}}")
-    return copier
+    compiled: Callable[[Values], Values] = eval(f"lambda d: {{{', '.join(parts)}}}")
+    return compiled
 
 
 def _shape(annotation: Any) -> Literal["scalar", "container"] | None:

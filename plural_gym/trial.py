@@ -103,9 +103,7 @@ def run_trial(
 class _Execution:
     """One execution of one Trial: its processes, its Session and its recorder."""
 
-    def __init__(
-        self, plan: TrialPlan, folder: TrialFolder, runtime: Runtime, stop: threading.Event
-    ) -> None:
+    def __init__(self, plan: TrialPlan, folder: TrialFolder, runtime: Runtime, stop: threading.Event) -> None:
         self.plan = plan
         self.stop = stop
         self.folder = folder

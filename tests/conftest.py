@@ -156,7 +156,10 @@ class Workshop:
             rows: rows.jsonl
             """,
         )
-        rows = [{"name": name, "setup": {"counter": {"goal": goal}}} for name, goal in zip("abc", (2000, 5, 7), strict=True)]
+        rows = [
+            {"name": name, "setup": {"counter": {"goal": goal}}}
+            for name, goal in zip("abc", (2000, 5, 7), strict=True)
+        ]
         self.write("tasks/count/rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
 
     def write(self, path: str, text: str) -> None:

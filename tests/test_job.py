@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as parquet
 import pytest
 
 from plural_gym.agent import Agent
 from plural_gym.environment import Environment
 from plural_gym.errors import DefinitionError, MachineError, RecordError, UsageError
 from plural_gym.job import Job, JobResult, Progress
-from plural_gym.records import ledger
 from plural_gym.records.job_folder import JobFolder
 from plural_gym.task import Task
 from plural_gym.verifier import VerifierOutput
@@ -49,6 +49,12 @@ def content(result: JobResult) -> dict[tuple[str, int], dict[str, Any]]:
                 "score": trial.score,
             }
     return found
+
+
+def in_ledger(result: JobResult) -> list[str]:
+    """The Trials of the ledger's episodes, each as often as it stands there."""
+    parts = sorted((result.folder.ledger_path / "episodes").glob("*.parquet"))
+    return [name for part in parts for name in parquet.read_table(part)["trial_id"].to_pylist()]
 
 
 def test_a_seed_repeats_a_job_byte_for_byte(workshop: Any) -> None:
@@ -96,8 +102,7 @@ def test_progress_leaderboard_and_ledger_follow_the_trials(workshop: Any) -> Non
     assert result.summary()["status"] == "succeeded" and result.summary()["finished"] == 6
     (line,) = result.leaderboard.rows
     assert line.agent == "ada" and line.trials == 6
-    episodes = ledger.table(result.folder, "episodes") if hasattr(ledger, "table") else None
-    assert episodes is None or episodes.num_rows == 6
+    assert sorted(in_ledger(result)) == sorted(trial.id for trial in result.trials)
 
 
 def test_a_rerun_uses_the_pinned_inputs_after_edits_and_deletion(workshop: Any) -> None:
@@ -140,13 +145,17 @@ def test_a_project_edited_while_its_job_runs_is_played_as_it_was(workshop: Any) 
 
 
 def test_a_job_built_in_python_can_be_repeated(counter: Any, code: Any, run: Callable[..., Any]) -> None:
-    verify = code("from plural import VerifierOutput\ndef half(episode):\n    return VerifierOutput(score=0.5)\n")
+    verify = code(
+        "from plural import VerifierOutput\ndef half(episode):\n    return VerifierOutput(score=0.5)\n"
+    )
     other = code("def reward(step):\n    return 0.25\n")
     play = code("def play(task, seat):\n    return seat.act('roll')\n", "app.py")
     task = Task(
-        name="built in Python",
+        name="built-in-python",
         instructions="Roll.",
-        environment=Environment(name="counter", apps={"counter": counter.Counter}, resources=[str(play.path)]),
+        environment=Environment(
+            name="counter", apps={"counter": counter.Counter}, resources=[str(play.path)]
+        ),
         verifiers=[DeterministicVerifier(name="half", check=verify.half, reward=other.reward, timeout_s=7)],
         info={"ticket": 1},
         setup={"counter": {"goal": 9}},
@@ -180,7 +189,10 @@ def test_code_that_stands_in_no_file_runs_and_cannot_be_repeated(run: Callable[.
         "lambda": (lambda episode: VerifierOutput(score=1.0), "is defined inside a function"),
         "method": (Inner.check, "Inner.check is defined inside a class"),
     }
-    exec("def typed(episode):\n    from plural_gym import VerifierOutput\n    return VerifierOutput(score=1.0)", globals())
+    exec(
+        "def typed(episode):\n    from plural_gym import VerifierOutput\n    return VerifierOutput(score=1.0)",
+        globals(),
+    )
     checks["prompt"] = (globals()["typed"], "defined in a notebook or at a prompt")
     for name, (check, reason) in checks.items():
         task = Task(
@@ -198,7 +210,9 @@ def test_code_that_stands_in_no_file_runs_and_cannot_be_repeated(run: Callable[.
                 Job.open(result.folder, fresh=fresh)
 
 
-def test_a_copy_that_cannot_stand_for_the_inputs_says_so(code: Any, run: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_copy_that_cannot_stand_for_the_inputs_says_so(
+    code: Any, run: Callable[..., Any], tmp_path: Path
+) -> None:
     def task(name: str, check: Any, environment: str = "e") -> Task:
         return Task(
             name=name,
@@ -207,14 +221,23 @@ def test_a_copy_that_cannot_stand_for_the_inputs_says_so(code: Any, run: Callabl
             verifiers=[DeterministicVerifier(name="v", check=check)],
         )
 
-    checks = code("from plural import VerifierOutput\ndef one(e):\n    return VerifierOutput(score=1.0)\ndef two(e):\n    return VerifierOutput(score=2.0)\n")
-    sibling = code("from plural import VerifierOutput\nfrom other import score\ndef one(e):\n    return VerifierOutput(score=score)\n", "check.py")
+    checks = code(
+        "from plural import VerifierOutput\ndef one(e):\n    return VerifierOutput(score=1.0)\ndef two(e):\n    return VerifierOutput(score=2.0)\n"
+    )
+    sibling = code(
+        "from plural import VerifierOutput\nfrom other import score\ndef one(e):\n    return VerifierOutput(score=score)\n",
+        "check.py",
+    )
     (sibling.path.parent / "other.py").write_text("score = 1.0\n")
     refused = {
-        "two different Verifiers are named 'v'; give one another name": [task("a", checks.one), task("b", checks.two)],
+        "two different Verifiers are named 'v'; give one another name": [
+            task("a", checks.one),
+            task("b", checks.two),
+        ],
         "No module named 'other'": [task("a", sibling.one)],
         "Task '../../up' cannot be kept: its name cannot name a folder": [task("../../up", checks.one)],
         "Environment 'a/b' cannot be kept": [task("a", checks.one, "a/b")],
+        "'name' must be 1 to 64 lower-case letters": [task("A task", checks.one)],
     }
     for reason, tasks in refused.items():
         result = run(tasks, code("def play(task, seat):\n    pass\n", "play.py").play)
@@ -247,7 +270,9 @@ def test_resources_are_fresh_for_each_trial(code: Any, run: Callable[..., Any], 
         environment=Environment(name="e", apps={"app": app.Reader}, resources=[str(tmp_path / "policy.md")]),
         verifiers=[DeterministicVerifier(name="v", check=zero)],
     )
-    trials = run(task, lambda task, seat: [seat.act("read"), seat.act("read")], attempts=2, concurrency=1).trials
+    trials = run(
+        task, lambda task, seat: [seat.act("read"), seat.act("read")], attempts=2, concurrency=1
+    ).trials
     assert [trial.result["answer"] for trial in trials] == [["be kind", "be rude"]] * 2
     assert (tmp_path / "policy.md").read_text() == "be kind"
     (digest,) = {trial.receipt.resources["policy.md"] for trial in trials}
@@ -448,7 +473,9 @@ def test_a_killed_job_goes_on_where_it_stopped(start: Callable[[], Running], wor
         running.process.send_signal(signal.SIGKILL)
         assert gone([running.process.pid, *children], within_s=2.0)
         now = {
-            folder.id: folder.result_path.read_bytes() for folder in running.folder.trials() if folder.finished()
+            folder.id: folder.result_path.read_bytes()
+            for folder in running.folder.trials()
+            if folder.finished()
         }
         assert now and all(now[name] == content for name, content in done.items())
         done = now
@@ -466,11 +493,7 @@ def test_a_killed_job_goes_on_where_it_stopped(start: Callable[[], Running], wor
         assert turns == [0, 1, 2, 3]
     kept = [path for trial in trials for path in trial.folder.path.glob("interrupted-*")]
     assert kept and all((path / "receipt.json").exists() or (path / "steps.jsonl").exists() for path in kept)
-    import pyarrow.parquet as parquet
-
-    parts = sorted((result.folder.ledger_path / "episodes").glob("*.parquet"))
-    ids = [row for part in parts for row in parquet.read_table(part)["trial_id"].to_pylist()]
-    assert sorted(ids) == sorted(trial.id for trial in trials)
+    assert sorted(in_ledger(result)) == sorted(trial.id for trial in trials)
 
 
 @needs_proc
@@ -540,7 +563,9 @@ def test_code_of_the_script_that_runs_cannot_be_repeated(tmp_path: Path) -> None
         f"result = Job(tasks=[task], agents=[Agent(name='a', harness=play)], directory={str(tmp_path / 'jobs')!r}).run()\n"
         "print(result.trials[0].score, result.id)\n"
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
+    )
     score, job_id = done.stdout.split() if done.returncode == 0 else ("", done.stderr)
     assert score == "1.0", job_id
     folder = JobFolder(tmp_path / "jobs" / job_id)

@@ -1,4 +1,4 @@
-"""Replay: a Verifier run again on stored Trials."""
+"""Replay and relabel: a Verifier run again on stored Trials, and its rewards added to their ledgers."""
 
 import json
 import shutil
@@ -13,7 +13,8 @@ from plural_gym.job import JobResult
 from plural_gym.project import Project
 from plural_gym.records import ledger
 from plural_gym.records.job_folder import JobStore
-from plural_gym.replay import apply_verifier, replay, try_verifier
+from plural_gym.relabel import apply_verifier, try_verifier
+from plural_gym.replay import replay
 from plural_gym.runtimes.local import LocalRuntime
 from plural_gym.shipped import project as shipped
 from plural_gym.verifier import Verifier

@@ -64,7 +64,11 @@ def test_an_episode_ends_as_its_result_says(task: Any, run: Callable[..., Any]) 
         return one.result
 
     ended = trial(add)
-    assert (ended["stop_reason"], ended["terminated"], ended["truncated"]) == ("environment_terminated", True, False)
+    assert (ended["stop_reason"], ended["terminated"], ended["truncated"]) == (
+        "environment_terminated",
+        True,
+        False,
+    )
     assert (ended["score"], ended["n_steps"], ended["answer"]) == (1.0, 3, None)
     cut = trial(add, limits=Limits(turns=2))
     assert (cut["stop_reason"], cut["terminated"], cut["truncated"]) == ("max_turns", False, True)
@@ -74,14 +78,24 @@ def test_an_episode_ends_as_its_result_says(task: Any, run: Callable[..., Any]) 
     returned = trial(returning)
     assert (returned["stop_reason"], returned["answer"]) == ("agent_response", "one")
     finished = trial(finishing)
-    assert (finished["stop_reason"], finished["answer"], finished["n_steps"]) == ("agent_finished", {"n": 0}, 0)
+    assert (finished["stop_reason"], finished["answer"], finished["n_steps"]) == (
+        "agent_finished",
+        {"n": 0},
+        0,
+    )
 
 
 def test_a_task_lowers_limits_and_never_raises_them(counter: Any, run: Callable[..., Any]) -> None:
     environment = Environment(name="e", apps={"counter": counter.Counter}, limits=Limits(turns=2))
     verifiers = [DeterministicVerifier(name="full", check=full)]
     tasks = [
-        Task(name=str(turns), instructions="", environment=environment, verifiers=verifiers, limits=Limits(turns=turns))
+        Task(
+            name=str(turns),
+            instructions="",
+            environment=environment,
+            verifiers=verifiers,
+            limits=Limits(turns=turns),
+        )
         for turns in (1, 3)
     ]
     assert {trial.task: trial.result["n_steps"] for trial in run(tasks, add).trials} == {"1": 1, "3": 2}
@@ -108,7 +122,11 @@ def test_a_harness_past_the_time_limit_is_left_behind_and_its_world_graded(
     (trial,) = run(task(limits=Limits(seconds=0.5)), stuck).trials
     result = trial.result
     assert time.monotonic() - began < 10
-    assert (result["status"], result["stop_reason"], result["truncated"]) == ("succeeded", "max_seconds", True)
+    assert (result["status"], result["stop_reason"], result["truncated"]) == (
+        "succeeded",
+        "max_seconds",
+        True,
+    )
     assert (result["score"], result["n_steps"], result["answer"], result["failure"]) == (0.0, 2, None, "none")
     let_go.set()
     deadline = time.monotonic() + 5
@@ -143,7 +161,11 @@ def test_a_harness_that_ignores_the_end_cannot_hold_the_job(
 
     (trial,) = run(task(), deaf).trials
     over.set()
-    assert (trial.score, trial.result["stop_reason"], trial.result["n_steps"]) == (1.0, "environment_terminated", 3)
+    assert (trial.score, trial.result["stop_reason"], trial.result["n_steps"]) == (
+        1.0,
+        "environment_terminated",
+        3,
+    )
 
 
 def test_an_answer_after_the_end_counts(task: Any, run: Callable[..., Any]) -> None:
@@ -354,7 +376,11 @@ def test_a_trials_folder_holds_the_whole_record_and_its_result_comes_last(
 ) -> None:
     verifiers = [DeterministicVerifier(name="full", check=full, reward=lambda step: 0.5)]
     (trial,) = run(task(verifiers=verifiers), add, seed=5).trials
-    files = {path.relative_to(trial.folder.path).as_posix(): path for path in trial.folder.path.rglob("*") if path.is_file()}
+    files = {
+        path.relative_to(trial.folder.path).as_posix(): path
+        for path in trial.folder.path.rglob("*")
+        if path.is_file()
+    }
     assert set(files) >= {
         "result.json",
         "receipt.json",
@@ -389,7 +415,12 @@ def test_a_finished_trial_is_not_run_again(task: Any, run: Callable[..., Any], t
     result = run(task(), add)
     (trial,) = result.trials
     before = {path: path.read_bytes() for path in trial.folder.path.rglob("*") if path.is_file()}
-    job = Job(tasks=[task()], agents=[Agent(name="player", harness=add)], directory=tmp_path / "jobs", job_id=result.id)
+    job = Job(
+        tasks=[task()],
+        agents=[Agent(name="player", harness=add)],
+        directory=tmp_path / "jobs",
+        job_id=result.id,
+    )
     (plan,) = job.plans()
     assert run_trial(plan, trial.folder, None) == trial.result  # type: ignore[arg-type]
     assert {path: path.read_bytes() for path in trial.folder.path.rglob("*") if path.is_file()} == before
@@ -438,7 +469,9 @@ def test_a_file_that_changes_while_a_job_runs_is_never_run_under_the_old_hash(
 
 def test_environments_without_apps_have_no_state(run: Callable[..., Any]) -> None:
     def empty(episode: Any) -> VerifierOutput:
-        return VerifierOutput(score=float(episode.state == {} and not episode.apps and not episode.trajectory))
+        return VerifierOutput(
+            score=float(episode.state == {} and not episode.apps and not episode.trajectory)
+        )
 
     task = Task(
         name="t",

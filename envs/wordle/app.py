@@ -16,8 +16,7 @@ GUESSES = 6
 """Guesses in one game; rejected ones do not count."""
 
 
-@functools.cache
-def accepted_words() -> dict[str, tuple[str, str, str, str, str, str]]:
+def _accepted_words() -> dict[str, tuple[str, str, str, str, str, str]]:
     """Every word that may be guessed, with its five letters and its key for `colour`.
 
     The key is a string that lies within a secret exactly when repeated letters of the guess could matter:
@@ -28,6 +27,10 @@ def accepted_words() -> dict[str, tuple[str, str, str, str, str, str]]:
         repeated = sorted({letter for letter in word if word.count(letter) > 1})
         words[word] = (*word, "." if not repeated else repeated[0] if len(repeated) == 1 else "")
     return words
+
+
+ACCEPTED = _accepted_words()
+"""The words of `words.txt`, shared by all games of a process."""
 
 
 @functools.cache
@@ -41,7 +44,7 @@ def colour(guess: str, secret: str) -> str:
 
     A letter gets at most as many marks as the secret has of it, exact places first, then from the left.
     """
-    a, b, c, d, e, key = accepted_words()[guess]
+    a, b, c, d, e, key = ACCEPTED[guess]
     if key in secret:
         return _colour_repeated(guess, secret)
     v, w, x, y, z = secret
@@ -85,7 +88,7 @@ class Game(State):
     @field_validator("secret")
     @classmethod
     def _secret_is_a_word(cls, secret: str) -> str:
-        if secret and secret not in accepted_words():
+        if secret and secret not in ACCEPTED:
             raise ValueError("the secret must be a lowercase five-letter word of words.txt")
         return secret
 
@@ -114,7 +117,7 @@ class Wordle(App):
             word: An English word of five letters. Any other is rejected and does not use up a guess.
         """
         game = self.state
-        if word not in accepted_words():
+        if word not in ACCEPTED:
             word = _accepted(word)
         marks, guesses = colour(word, game.secret), game.guesses
         guesses.append(word)
@@ -135,7 +138,7 @@ class Wordle(App):
 def _accepted(word: str) -> str:
     """`word` without capitals and surrounding space; refuses what is no word of the list."""
     tidy = word.strip().lower()
-    if tidy in accepted_words():
+    if tidy in ACCEPTED:
         return tidy
     if len(tidy) != 5:
         raise ValueError(f"{word[:40]!r} has {len(tidy)} letters; guess a word of five")

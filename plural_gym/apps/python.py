@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 from plural_gym.app import ActionSpec, App, AppDeclaration, Control, LiveApp, read_actions, settle
 from plural_gym.errors import CheckpointError, DefinitionError
-from plural_gym.state import Frozen, State, check_setup, freezer, maker
+from plural_gym.state import Frozen, State, check_setup, copier, freezer, maker
 from plural_gym.step import TaskView
 
 _GIVEN = frozenset({"resources", "task"})
@@ -73,6 +73,8 @@ class PythonApp(LiveApp):
         self._class: type[App] = declaration.options["class"]
         self._state_class = state_class(self._class)
         self._freeze = freezer(self._state_class)
+        self.copier = copier(self._state_class)
+        """Copies the fields of a plain State; None for any other State."""
         self._make = maker(self._state_class)
         self._callers = {spec.name: _caller(self._class, spec.name) for spec in actions(self._class)}
         self._plain_init = self._class.__init__ is object.__init__
@@ -92,6 +94,10 @@ class PythonApp(LiveApp):
             app.__init__()  # type: ignore[misc]
         self.app = app
         return None if self._plain_reset else settle(app.reset(task))
+
+    def caller(self, spec: ActionSpec) -> Callable[[App, Mapping[str, Any]], Any]:
+        """The function that calls one action of `app` with arguments by name."""
+        return self._callers[spec.name]
 
     def act(self, spec: ActionSpec, arguments: Mapping[str, Any], seat: str | None) -> Any:
         app = self.app

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plural_gym.cli.job import job_store
+from plural_gym.cli.records import job_store
 from plural_gym.cli.terminal import (
     DirectoryOption,
     JsonOption,

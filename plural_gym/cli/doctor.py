@@ -10,7 +10,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Literal
 
@@ -59,9 +58,10 @@ def _python() -> Iterator[Finding]:
     old = sys.version_info < (3, 11)
     yield Finding("Python", "broken" if old else "ok", found, "install Python 3.11 or later" if old else "")
     for name in _PACKAGES:
-        try:
-            yield Finding(name, "ok", version(name))
-        except PackageNotFoundError:
+        installed = _installed(name)
+        if installed is not None:
+            yield Finding(name, "ok", installed)
+        else:
             yield Finding(name, "broken", "not installed", "pip install --upgrade plural-gym")
 
 
@@ -133,13 +133,15 @@ def _ids() -> Iterator[Finding]:
 
 def _extras() -> Iterator[Finding]:
     """Optional parts, as the distribution declares them: `name; extra == 'part'`."""
+    from importlib.metadata import requires
+
     parts: dict[str, list[str]] = {}
     for line in requires("plural-gym") or ():
         needed = re.match(r"([A-Za-z0-9._-]+).*extra\s*==\s*['\"]([^'\"]+)", line)
         if needed is not None:
             parts.setdefault(needed[2], []).append(needed[1])
     for part, names in sorted(parts.items()):
-        absent = [name for name in names if not _installed(name)]
+        absent = [name for name in names if _installed(name) is None]
         if absent:
             remedy = f"pip install 'plural-gym[{part}]'"
             yield Finding(f"optional {part}", "missing", f"without {', '.join(absent)}", remedy)
@@ -147,12 +149,14 @@ def _extras() -> Iterator[Finding]:
             yield Finding(f"optional {part}", "ok", "installed")
 
 
-def _installed(name: str) -> bool:
+def _installed(name: str) -> str | None:
+    """The version of a distribution; None where it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
-        version(name)
+        return version(name)
     except PackageNotFoundError:
-        return False
-    return True
+        return None
 
 
 def _records(project: Path | None) -> Iterator[Finding]:

@@ -9,7 +9,6 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +16,7 @@ from typer.core import TyperGroup
 
 from plural_gym.cli import doctor, init, play, words
 from plural_gym.cli import run as run_command
-from plural_gym.cli.terminal import Interrupted, counted, error_record, print_json, say, stderr
+from plural_gym.cli.terminal import Interrupted, counted, error_record, message_of, print_json, say, stderr
 from plural_gym.errors import MachineError, PluralError, ProjectError
 
 BUG = 70
@@ -81,7 +80,7 @@ def _tell(error: PluralError, as_json: bool) -> int:
         if len(error.problems) > 1:
             say(f"{counted(len(error.problems), 'problem')}.")
     elif str(error):
-        _box(str(error))
+        _box(message_of(error))
     return error.exit_code
 
 
@@ -105,8 +104,8 @@ def _tell_bug(error: Exception, as_json: bool) -> int:
     import traceback
 
     say("".join(traceback.format_exception(error)).rstrip())
-    say("")
-    message = f"this is a bug of plural-gym {version('plural-gym')}; please report it with the lines above."
+    say()
+    message = f"this is a bug of plural-gym {_version()}; please report it with the lines above."
     if as_json:
         print_json({"error": {"type": type(error).__name__, "message": str(error), "exit_code": BUG}})
     _box(message)
@@ -135,9 +134,15 @@ app = typer.Typer(
 )
 
 
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("plural-gym")
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"plural-gym {version('plural-gym')}")
+        typer.echo(f"plural-gym {_version()}")
         raise typer.Exit
 
 

@@ -9,6 +9,7 @@ import secrets
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -171,7 +172,8 @@ class _Game:
 def read_call(line: str, actions: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """What `guess crane` or `guess word=crane` calls: a mapping with `action` and `arguments`.
 
-    Arguments without a name are taken in order; the last text takes the rest of the line.
+    Arguments without a name are taken in order; the last text takes the rest of the line. An action that
+    there is not is left to the world to answer.
 
     Args:
         line: an action's name and its arguments, as in a shell.
@@ -184,12 +186,14 @@ def read_call(line: str, actions: Mapping[str, Mapping[str, Any]]) -> dict[str, 
         name, *words = shlex.split(line)
     except ValueError:
         name, *words = line.split()
-    properties = dict(actions.get(name, {}).get("properties", {}))
+    if name not in actions:
+        return {"action": name, "arguments": {}}
+    properties = dict(actions[name]["properties"])
     arguments: dict[str, Any] = {}
     for position, word in enumerate(words):
         key, equals, value = word.partition("=")
-        if equals and (key in properties or name not in actions):
-            arguments[key] = _read_value(value, properties.get(key, {}))
+        if equals and key in properties:
+            arguments[key] = _read_value(value, properties[key])
             continue
         free = [key for key in properties if key not in arguments]
         if not free:
@@ -238,6 +242,8 @@ def _lines() -> Iterator[str]:
     if not sys.stdin.isatty():
         yield from sys.stdin
         return
+    with suppress(ImportError):
+        import readline  # noqa: F401  gives `input` a history and keys to edit with
     while True:
         try:
             yield input("> ")

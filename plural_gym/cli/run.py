@@ -2,7 +2,7 @@
 
 import fnmatch
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +28,8 @@ from plural_gym.errors import ProjectError, UnknownName, UsageError
 if TYPE_CHECKING:
     from plural_gym.agent import Agent
     from plural_gym.benchmark import Benchmark
-    from plural_gym.job import Job, JobResult, Progress
+    from plural_gym.job import Job, Progress
+    from plural_gym.leaderboard import Leaderboard
     from plural_gym.project import Project
     from plural_gym.task import TaskSet
 
@@ -135,13 +136,22 @@ def finish(job: "Job", watch: Watch, min_score: float | None, as_json: bool) -> 
             f"interrupted after {watch.done} of {counted(job.trial_count, 'Trial')}; those are kept. "
             f"Go on with: plural job resume {job.id}{_where(job.folder.path)}"
         ) from None
-    below = _below(result, min_score)
+    summary, board = result.summary(), result.leaderboard
+    below = _below(board, min_score)
     if as_json:
-        record = {"folder": str(result.folder.path), "ledger": str(result.folder.ledger_path)}
-        print_json({**result.summary(), **record, "min_score": min_score, "below_min_score": below})
+        places = {"folder": str(result.folder.path), "ledger": str(result.folder.ledger_path)}
+        print_json({**summary, **places, "min_score": min_score, "below_min_score": below})
     else:
-        _show(result, min_score, below)
-    if below or result.summary()["by_status"].get("failed"):
+        say()
+        typer.echo(str(board))
+        say()
+        _show_outcome(summary)
+        if below:
+            say(f"Below --min-score {min_score:g}: {', '.join(below)}")
+        say(f"Records  {shown(result.folder.path)}")
+        say(f"Ledger   {shown(result.folder.ledger_path)}")
+        say(f"Next     plural job show {result.id}{_where(result.folder.path)}")
+    if below or summary["by_status"].get("failed"):
         raise typer.Exit(1)
 
 
@@ -201,13 +211,13 @@ def _agents(project: "Project", names: Sequence[str]) -> "list[Agent]":
     return [project.agents[name] for name in dict.fromkeys(names)]
 
 
-def _below(result: "JobResult", min_score: float | None) -> list[str]:
+def _below(board: "Leaderboard", min_score: float | None) -> list[str]:
     """The Agents whose score is below `min_score`, or unknown although none of their Trials waits."""
     if min_score is None:
         return []
     return [
         row.agent
-        for row in result.leaderboard.rows
+        for row in board.rows
         if (row.score is None and not row.waiting) or (row.score is not None and row.score < min_score)
     ]
 
@@ -261,24 +271,16 @@ def _show_plan(job: "Job", as_json: bool) -> None:
 # --- afterwards ---
 
 
-def _show(result: "JobResult", min_score: float | None, below: Sequence[str]) -> None:
-    say()
-    typer.echo(str(result.leaderboard))
-    summary = result.summary()
-    say()
+def _show_outcome(summary: Mapping[str, Any]) -> None:
+    """Failures by kind, Trials that wait, and what failed in author code."""
     if summary["failures"]:
         failures = ", ".join(f"{count} {kind}" for kind, count in summary["failures"].items())
         say(f"Failed: {failures}")
     waiting = summary["by_status"].get("awaiting_review")
     if waiting:
-        say(f"{counted(waiting, 'Trial')} await a review: plural review list")
+        say(f"Awaiting review: {counted(waiting, 'Trial')}; see: plural review list")
     for line in fault_lines(summary["faults"]):
         say(line)
-    if below:
-        say(f"Below --min-score {min_score:g}: {', '.join(below)}")
-    say(f"Records  {shown(result.folder.path)}")
-    say(f"Ledger   {shown(result.folder.ledger_path)}")
-    say(f"Next     plural job show {result.id}{_where(result.folder.path)}")
 
 
 def _where(folder: Path) -> str:

@@ -134,11 +134,16 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     console.file.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
 
 
+def message_of(error: PluralError) -> str:
+    """What an error says, without the record that some carry as their second argument."""
+    return str(error.args[0]) if len(error.args) > 1 else str(error)
+
+
 def error_record(error: PluralError) -> dict[str, Any]:
     """An error as `--json` prints it."""
     record: dict[str, Any] = {
         "type": type(error).__name__,
-        "message": str(error),
+        "message": message_of(error),
         "exit_code": error.exit_code,
     }
     if isinstance(error, ProjectError):

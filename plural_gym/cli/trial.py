@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plural_gym.cli.job import also, current_faults, find_job, job_store, number, show_trials, when
+from plural_gym.cli.records import also, current_faults, find_job, job_store, number, show_trials, when
 from plural_gym.cli.run import fault_lines
 from plural_gym.cli.terminal import (
     DirectoryOption,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plural_gym.cli.job import find_job, number
+from plural_gym.cli.records import find_job, number
 from plural_gym.cli.run import fault_lines
 from plural_gym.cli.terminal import (
     DirectoryOption,
@@ -25,7 +25,8 @@ from plural_gym.errors import UsageError
 
 if TYPE_CHECKING:
     from plural_gym.records.trial_folder import TrialFolder
-    from plural_gym.replay import Replayed, Replays
+    from plural_gym.relabel import Replays
+    from plural_gym.replay import Replayed
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A Verifier of the project.", show_default=False)]
 JobOption = Annotated[str, typer.Option("--job", metavar="ID", help="The Job whose Trials are used.")]
@@ -81,7 +82,7 @@ def _replay(
     save: bool,
 ) -> None:
     from plural_gym.records.job_folder import JobStore
-    from plural_gym.replay import apply_verifier, try_verifier
+    from plural_gym.relabel import apply_verifier, try_verifier
 
     found = open_project(project)
     verifier = found.verifiers[name]
@@ -227,9 +228,7 @@ def test(name: Name, project: ProjectOption = None, as_json: JsonOption = False)
         )
     results = run_cases(verifier, folder, found)
     if not results:
-        raise UsageError(
-            f"Verifier {name!r} has no cases; write the first: {cases}/correct.yaml."
-        )
+        raise UsageError(f"Verifier {name!r} has no cases; write the first: {cases}/correct.yaml.")
     failed = sum(not result.passed for result in results)
     lacking = missing_kinds(folder)
     if as_json:

@@ -58,6 +58,8 @@ class LocalHooks:
         """The Verifiers that reward, in the order of their rewards."""
         self._rewards = tuple((hooks.name, hooks.reward) for hooks in self.sets if hooks.reward is not None)
         self._by_name = {hooks.name: hooks for hooks in self.sets}
+        self.single_reward = self._rewards[0][1] if len(self._rewards) == 1 else None
+        """The reward function, where there is just one."""
 
     def reward(
         self,
@@ -87,14 +89,30 @@ class LocalHooks:
             )
             try:
                 value = function(step)
-                if type(value) is CoroutineType:
-                    value = settle(value)
-                if type(value) is not float or not math.isfinite(value):
-                    value = finite_number(value)
-                rewards.append((value, None))
             except (Exception, SystemExit) as error:
-                rewards.append((None, Fault.of(error, f"verifier {name} reward", author=function)))
+                rewards.append(self._failed(name, function, error))
+            else:
+                rewards.append(self._settled(name, function, value))
         return rewards
+
+    def settled(self, value: Any) -> list[Reward]:
+        """What the single reward function's answer comes to."""
+        return [self._settled(*self._rewards[0], value)]
+
+    def failed(self, error: BaseException) -> list[Reward]:
+        """What the single reward function's exception comes to."""
+        return [self._failed(*self._rewards[0], error)]
+
+    def _settled(self, name: str, function: Any, value: Any) -> Reward:
+        try:
+            if type(value) is CoroutineType:
+                value = settle(value)
+            return finite_number(value), None
+        except (Exception, SystemExit) as error:
+            return self._failed(name, function, error)
+
+    def _failed(self, name: str, function: Any, error: BaseException) -> Reward:
+        return None, Fault.of(error, f"verifier {name} reward", author=function)
 
     def check(self, name: str, episode: Episode, own_rewards: Sequence[float]) -> VerifierOutput | Fault:
         """The output of one Verifier's check, or the fault of its code.

@@ -15,6 +15,7 @@ from pydantic_core import PydanticSerializationError
 
 from plural_gym import kinds
 from plural_gym.app import AppDeclaration, Control, LiveApp, explain_rejection, settle
+from plural_gym.apps.python import PythonApp
 from plural_gym.environment import Actions
 from plural_gym.errors import (
     ActionRejected,
@@ -108,17 +109,17 @@ class AppHost:
         )
         self.apps: dict[str, LiveApp] = {name: kind_of[name](app) for name, app in declarations.items()}
         self._table = {
-            name: (app, spec, self.apps[app], spec.validate, spec.read_only)
+            name: (app, spec, self.apps[app], spec.validate, spec.fits, spec.read_only)
             for name, (app, spec) in self.actions.table.items()
         }
-        self._only = next(iter(self.apps)) if len(self.apps) == 1 else None
+        self.only = next(iter(self.apps)) if len(self.apps) == 1 else None
         self._lives = tuple(self.apps.values())
         self._ending = tuple(live for live in self._lives if live.ends)
         self._cutting = tuple(live for live in self._lives if live.cuts)
-        self._keeps = self._only is not None and self._lives[0].control == "full"
+        self._keeps = self.only is not None and self._lives[0].control == "full"
         """Whether the App's State after an action is known to be what it is before the next one: nobody else
         acts on it, and it does not live elsewhere."""
-        self._last: Frozen | None = None
+        self.last: Frozen | None = None
         """The State as it was last taken, where `_keeps` holds and no action has come since."""
 
     def open(self, task: TaskView, setup: Mapping[str, Mapping[str, Any]], seed: int, resources: Path) -> Any:
@@ -130,7 +131,7 @@ class AppHost:
             AppFault: an App could not be set up or its `reset` failed.
         """
         opening: dict[str, Any] = {}
-        self._last = None
+        self.last = None
         for index, (name, live) in enumerate(self.apps.items()):
             try:
                 said = live.open(task.fresh(), setup.get(name, _NO_SETUP), _entropy(seed, index), resources)
@@ -157,29 +158,31 @@ class AppHost:
         entry = self._table.get(name)
         if entry is None:
             return self._unknown(name, arguments, watch)
-        app_name, spec, live, validate, read_only = entry
+        app_name, spec, live, validate, fits, read_only = entry
         before = after = observation = error = fault = None
         terminated = truncated = False
         watch = watch or read_only
-        last, self._last = self._last, None
+        last, self.last = self.last, None
         sent = _as_sent(arguments)
         try:
             if watch:
                 before = last or live.snapshot()
-            try:
-                checked = validate(arguments)
-            except ValidationError as raised:
-                raise explain_rejection(spec, raised) from None
+            checked = arguments
+            if fits is None or not fits(arguments):
+                try:
+                    checked = validate(arguments)
+                except ValidationError as raised:
+                    raise explain_rejection(spec, raised) from None
             observation = live.act(spec, checked, seat)
             if type(observation) is not str:
-                observation = _as_seen(observation)
+                observation = as_seen(observation)
         except (Exception, SystemExit) as raised:
-            observation, error, fault = None, *_blame(raised, app_name)
+            observation, error, fault = None, *blame(raised, app_name)
         try:
             if watch:
                 after = live.snapshot()
                 if self._keeps:
-                    self._last = after
+                    self.last = after
                 if read_only and after != before and fault is None:
                     observation = None
                     fault = Fault(
@@ -202,8 +205,22 @@ class AppHost:
 
     def _unknown(self, name: str, arguments: Mapping[str, Any], watch: bool) -> Outcome:
         error = self.actions.explain_unknown(name)
-        state = self.snapshot(self._only) if self._only is not None and watch else None
-        return Outcome(self._only, name, _as_sent(arguments), None, error, None, state, state, False, False)
+        state = self.snapshot(self.only) if self.only is not None and watch else None
+        return Outcome(self.only, name, _as_sent(arguments), None, error, None, state, state, False, False)
+
+    def direct_actions(self) -> tuple[Any, dict[str, tuple[str, Any, Any]]]:
+        """For DirectSession: the only App and, by name, each of its actions that can go the short way.
+
+        An action's name, the test that arguments fit as they are, and what calls it.
+        """
+        if self.only is None or not isinstance(self._lives[0], PythonApp):
+            return None, {}
+        live = self._lives[0]
+        return live, {
+            name: (spec.name, spec.fits, live.caller(spec))
+            for name, (_, spec) in self.actions.table.items()
+            if spec.fits is not None and not spec.read_only
+        }
 
     def app_names(self) -> tuple[str, ...]:
         """The Apps, in declared order."""
@@ -221,7 +238,7 @@ class AppHost:
         """Every App's State now."""
         taken = {name: live.snapshot() for name, live in self.apps.items()}
         if self._keeps:
-            (self._last,) = taken.values()
+            (self.last,) = taken.values()
         return taken
 
     def query(self, app: str, action: str, arguments: Mapping[str, Any]) -> Any:
@@ -263,7 +280,7 @@ class AppHost:
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Put every App back to what `save` gave."""
-        self._last = None
+        self.last = None
         for name, live in self.apps.items():
             live.restore(saved[name])
 
@@ -280,7 +297,7 @@ def _entropy(seed: int, index: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}/{index}".encode()).digest()[:8], "big")
 
 
-def _blame(raised: BaseException, app_name: str) -> tuple[str | None, Fault | None]:
+def blame(raised: BaseException, app_name: str) -> tuple[str | None, Fault | None]:
     """(why the input was rejected, None) or (None, the App's fault) for what an action raised."""
     # Only a plain ValueError rejects: a subclass, such as pydantic's, may print State in its message.
     if isinstance(raised, ActionRejected) or type(raised) is ValueError:
@@ -288,7 +305,7 @@ def _blame(raised: BaseException, app_name: str) -> tuple[str | None, Fault | No
     return None, Fault.of(raised, f"app {app_name}")
 
 
-def _as_seen(result: Any) -> Any:
+def as_seen(result: Any) -> Any:
     """What an action returned, as a JSON value that the App does not hold."""
     if type(result) is CoroutineType:
         result = settle(result)

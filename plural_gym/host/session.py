@@ -128,12 +128,42 @@ class Session:
         if self.stop_reason is not None:
             raise EpisodeOver(f"the episode is over ({self.stop_reason}).")
         self.turn = turn = self.turn + 1
-        recorder = self._recorder
-        began = 0.0 if recorder is None else time.perf_counter()
+        began = 0.0 if self._recorder is None else time.perf_counter()
         outcome = self.host.act(name, arguments, self._watch, seat)
+        return self._complete(turn, outcome, began, seat)
+
+    def reject(self, action: str, error: str, app: bool = True) -> Outcome:
+        """Count an input that names no action as a rejected Step of the only App; of none with several.
+
+        Args:
+            action: what was meant, as far as that can be told.
+            app: False where the input was meant for no App, such as a malformed `finish`.
+        """
+        if self.stop_reason is not None:
+            raise EpisodeOver(f"the episode is over ({self.stop_reason}).")
+        self.turn = turn = self.turn + 1
+        names = self.host.app_names()
+        only = names[0] if app and len(names) == 1 else None
+        state = self.host.snapshot(only) if only is not None and self._watch else None
+        outcome = Outcome(only, action, {}, None, error, None, state, state, False, False)
+        return self._complete(turn, outcome, time.perf_counter(), None)
+
+    def _complete(self, turn: int, outcome: Outcome, began: float, seat: str | None) -> Outcome:
+        """Reward, conclude and record what an action came to."""
+        recorder = self._recorder
         if self._watch and outcome.app is not None and outcome.fault is None:
             event_id = None if recorder is None else recorder.event_id(turn)
             outcome.rewards = self.hooks.reward(self.task, outcome, turn, self.host, event_id, seat)
+        self._conclude(outcome)
+        if recorder is not None:
+            self._record(recorder, turn, outcome, time.perf_counter() - began)
+        # The trail keeps no State: a large one over many steps would not fit in memory.
+        outcome.before = outcome.after = None
+        self.trail.append(outcome)
+        return outcome
+
+    def _conclude(self, outcome: Outcome) -> None:
+        """End the episode where the Apps, a fault or a limit do so with this action."""
         reason = None
         if outcome.fault is not None:
             self.fault, reason = outcome.fault, "error"
@@ -142,32 +172,13 @@ class Session:
             reason = "environment_terminated"
         elif outcome.truncated:
             reason = "environment_truncated"
-        elif turn >= self._max_turns:
+        elif self.turn >= self._max_turns:
             outcome.truncated, reason = True, "max_turns"
         elif self._deadline is not None and time.monotonic() >= self._deadline:
             outcome.truncated, reason = True, "max_seconds"
         if reason is not None:
             outcome.stop_reason = reason
             self.stop(reason, outcome.terminated, outcome.truncated)
-        if recorder is not None:
-            self._record(recorder, turn, outcome, time.perf_counter() - began)
-        # The trail keeps no State: a large one over many steps would not fit in memory.
-        outcome.before = outcome.after = None
-        self.trail.append(outcome)
-        return outcome
-
-    def reject(self, action: Any, error: str) -> Outcome:
-        """Count an input that names no action as a rejected Step: no App, no reward."""
-        name = action if isinstance(action, str) else ""
-        self.turn += 1
-        outcome = Outcome(None, name, {}, None, error, None, None, None, False, False)
-        if self.turn >= self._max_turns:
-            outcome.truncated, outcome.stop_reason = True, "max_turns"
-            self.stop("max_turns", truncated=True)
-        if self._recorder is not None:
-            self._record(self._recorder, self.turn, outcome, 0.0)
-        self.trail.append(outcome)
-        return outcome
 
     def save(self) -> dict[str, Any]:
         """Turn, limits and what happened so far, as a value for `load`."""

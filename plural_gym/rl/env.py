@@ -27,7 +27,8 @@ from plural_gym.errors import (
     UsageError,
     suggest,
 )
-from plural_gym.host.hooks import NO_SIGNAL, HookSet, LocalHooks
+from plural_gym.host.direct import DirectSession
+from plural_gym.host.hooks import HookSet, LocalHooks, Reward
 from plural_gym.host.host import AppHost, Outcome
 from plural_gym.host.resources import NO_RESOURCES, stage
 from plural_gym.host.session import Session
@@ -265,7 +266,7 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
             except UnknownAction as error:  # the host answers it, as it does for a name with keywords
                 name, arguments = error.name, dict(error.arguments)
             except ActionRejected as error:
-                return self._result(session, session.reject(action, str(error)))
+                return self._result(session, session.reject("", str(error)))
         if self._finishes and name == "finish":
             return self._finish(session, arguments)
         return self._result(session, session.act(name, arguments))
@@ -280,22 +281,14 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         elif type(text) is not str:
             text = _text(text)
         self._last_text = text
-        names = self._names
-        total = 0.0
-        parts: dict[str, float] = {}
-        status: dict[str, int] = {}
-        rewards = outcome.rewards or (NO_SIGNAL,) * len(names)
-        index = 0  # `enumerate` or `zip` would cost more than the rest of the loop, which runs once as a rule
-        for name in names:
-            value, fault = rewards[index]
-            index += 1  # noqa: SIM113
-            if value is not None:
-                total += value
-                parts[name] = value
-                status[name] = VALUE
-            else:
-                parts[name] = 0.0
-                status[name] = NO_STATUS if fault is None else FAULT
+        names, rewards = self._names, outcome.rewards
+        if len(names) == 1 and rewards and rewards[0][1] is None:
+            value = rewards[0][0]  # the usual case, for which the loop below costs twice as much
+            total = 0.0 if value is None else value
+            parts = {names[0]: total}
+            status = {names[0]: NO_STATUS if value is None else VALUE}
+        else:
+            total, parts, status = _parts(names, rewards)
         info = {
             "rewards": parts,
             "reward_status": status,
@@ -313,7 +306,12 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
             info["state"] = self._states()
         if self.render_mode is not None:
             self._show(outcome, text, total)
-        return self._observe(text, session.turn), total, outcome.terminated, outcome.truncated, info
+        turn = session.turn
+        if turn < _COUNTED and len(text) <= self._max_chars:  # as `_observe`, without the call
+            observation = {"text": text, "turn": self._turns[turn].copy()}
+        else:
+            observation = self._observe(text, turn)
+        return observation, total, outcome.terminated, outcome.truncated, info
 
     def _finish(
         self, session: Session, arguments: Mapping[str, Any]
@@ -322,7 +320,7 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         unknown = [key for key in arguments if key != "answer"]
         if unknown:
             said = f"finish: {unknown[0]} is no argument (it takes: answer)."
-            return self._result(session, session.reject("finish", said))
+            return self._result(session, session.reject("finish", said, app=False))
         session.finish(answer)
         outcome = Outcome(None, "finish", arguments, "", None, None, None, None, True, False)
         outcome.stop_reason = session.stop_reason
@@ -369,7 +367,7 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
             raise UsageError(f"two verifiers are named {doubled!r}; rewards are listed by name.")
         if self._host is None:
             self._host = AppHost(self.environment.declarations, self.environment.actions)
-        session = Session(self._host, LocalHooks(sets), limits)
+        session = DirectSession(self._host, LocalHooks(sets), limits)
         if len(self._sessions) >= 64:
             self._sessions.clear()
         self._sessions[key] = session
@@ -512,6 +510,23 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
+
+
+def _parts(
+    names: tuple[str, ...], rewards: Sequence[Reward]
+) -> tuple[float, dict[str, float], dict[str, int]]:
+    """The step's reward, each Verifier's part, and what each part is."""
+    total = 0.0
+    parts = dict.fromkeys(names, 0.0)
+    status = dict.fromkeys(names, NO_STATUS)
+    for name, (value, fault) in zip(names, rewards, strict=False):
+        if value is not None:
+            total += value
+            parts[name] = value
+            status[name] = VALUE
+        elif fault is not None:
+            status[name] = FAULT
+    return total, parts, status
 
 
 def _choose(

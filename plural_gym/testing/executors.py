@@ -49,7 +49,7 @@ CLOSE_STOPS = Rule(
 RUNS_AGAIN = Rule("an Executor runs any number of times", "Make pools and queues anew in run().")
 
 _CONCURRENCY = 3
-_PLANS = 60
+_PLANS = 40
 
 
 def check_executor(make: Callable[[int], Executor]) -> None:
@@ -86,13 +86,15 @@ class _Work:
     journal: Path | None = None
     seconds: float = 0.0
     fails_at: int | None = None
+    slow_from: int = 0
+    """Plans before this one take no time."""
 
     def __call__(self, plan: int) -> _Result:
         began = time.monotonic()
         self._note(f"began {plan}")
         if plan == self.fails_at:
             raise LookupError(f"plan {plan} failed on purpose")
-        time.sleep(self.seconds)
+        time.sleep(self.seconds if plan >= self.slow_from else 0.0)
         self._note(f"ended {plan}")
         return _Result(plan, began, time.monotonic())
 
@@ -177,7 +179,7 @@ def _failing(executor: Executor, journal: Path) -> None:
 
 
 def _closing(executor: Executor, journal: Path) -> None:
-    work = _Work(journal, seconds=0.05)
+    work = _Work(journal, seconds=0.1, slow_from=1)
     results = executor.run(work, iter(range(_PLANS)))
     next(results)
     with CLOSE_STOPS.never_raises("close()"):
@@ -192,7 +194,7 @@ def _settled(rule: Rule, work: _Work, after: str, failed: int = 0) -> None:
     began, ended = len(work.noted("began")), len(work.noted("ended"))
     running = began - ended - failed
     rule.require(running == 0, f"{running} calls still ran after {after}")
-    time.sleep(0.1)
+    time.sleep(0.05)
     late = len(work.noted("began")) - began
     rule.require(late == 0, f"{late} plans began after {after}")
 

@@ -69,7 +69,7 @@ def test_too_many_arguments_are_refused_with_what_there_is(line: str, takes: str
 
 
 def test_an_unknown_action_is_answered_by_the_world() -> None:
-    assert read_call("gues word=crane", ACTIONS) == {"action": "gues", "arguments": {"word": "crane"}}
+    assert read_call("gues crane", ACTIONS) == {"action": "gues", "arguments": {}}
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,8 @@ def test_whatever_a_reward_does_costs_its_own_reward_alone(
     rewards = code(REWARDS)
     names = ["meddling", *sorted(FAILED), *sorted(LOST), "silent", "watching", "slowly", "fine"]
     verifiers = [
-        DeterministicVerifier(name=name, reward=getattr(rewards, name), reward_timeout_s=0.3) for name in names
+        DeterministicVerifier(name=name, reward=getattr(rewards, name), reward_timeout_s=0.3)
+        for name in names
     ]
     verifiers.append(DeterministicVerifier(name="full", check=full))
     task = Task(name="t", instructions="", environment=environment, verifiers=verifiers, info={"n": 0})
@@ -139,7 +140,9 @@ def test_whatever_a_reward_does_costs_its_own_reward_alone(
 
     faults = {fault["where"]: fault for fault in trial.result["faults"]}
     assert faults["verifier raising reward"]["count"] == 3
-    assert {fault["where"] for fault in result.faults()} == {f"verifier {name} reward" for name in FAILED | LOST}
+    assert {fault["where"] for fault in result.faults()} == {
+        f"verifier {name} reward" for name in FAILED | LOST
+    }
     assert result.folder.result()["faults"] == result.faults()
     assert trial.result["return"] == pytest.approx(3 * sum(GIVEN.values()))
 
@@ -349,7 +352,9 @@ def test_an_app_that_fails_fails_its_own_trial_and_is_not_the_agents_fault(
     assert "took longer than 0.5 s" in fault["loop"]["message"]
     assert "status 9" in fault["exit"]["message"] and "SIGSEGV" in fault["crash"]["message"]
     assert fault["fail"]["at"] == apps.at("raise KeyError") and fault["fail"]["message"] == "'hidden'"
-    assert fault["misset"]["type"] == "ValidationError" and fault["misset"]["at"] == apps.at("says what it got")
+    assert fault["misset"]["type"] == "ValidationError" and fault["misset"]["at"] == apps.at(
+        "says what it got"
+    )
     assert fault["sneak"]["message"] == "read-only action 'sneak' changed State"
     assert fault["reset"]["at"] == apps.at("# here")
     assert by_task["reset"].result["n_steps"] == 0 and by_task["end"].result["n_steps"] == 1
@@ -461,7 +466,9 @@ def test_hindsight_runs_after_the_checks_and_a_fault_in_it_credits_nothing(
 def test_verifier_code_that_cannot_be_loaded_is_that_verifiers_fault(
     code: Any, environment: Environment, run: Callable[..., Any]
 ) -> None:
-    hooks = code(f"import os\nif os.getpid() != {os.getpid()}:\n    raise OSError('not here')\ndef half(step):\n    return 0.5\n")
+    hooks = code(
+        f"import os\nif os.getpid() != {os.getpid()}:\n    raise OSError('not here')\ndef half(step):\n    return 0.5\n"
+    )
     fine = code("def fine(step):\n    return 1.0\n")
     verifiers = [
         DeterministicVerifier(name="half", reward=hooks.half),
@@ -490,7 +497,8 @@ def test_an_unknown_action_is_a_rejected_step(counter: Any, code: Any, run: Call
         return heard
 
     tasks = [
-        Task(name=world.name, instructions="", environment=world, verifiers=[verifier]) for world in (one, two)
+        Task(name=world.name, instructions="", environment=world, verifiers=[verifier])
+        for world in (one, two)
     ]
     trials = {trial.task: trial for trial in run(tasks, play).trials}
     assert [(row["app"], row["value"]) for row in trials["one"].rewards] == [("a", -1.0), ("a", 1.0)]

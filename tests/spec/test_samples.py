@@ -202,7 +202,9 @@ def test_the_design_in_one_example(tmp_path: Path) -> None:
     environment = Environment(
         name="support-desk", apps={"desk": sample("desk.py:Desk")}, limits=Limits(turns=8)
     )
-    verifier = DeterministicVerifier(name="progress", check=total_reward, reward=sample("progress.py:progress"))
+    verifier = DeterministicVerifier(
+        name="progress", check=total_reward, reward=sample("progress.py:progress")
+    )
 
     _observation, info = environment.reset(verifiers=[verifier], seed=0)
     _observation, reward, _, _, info = environment.step("categorize", category="billing")

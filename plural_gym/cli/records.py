@@ -1,0 +1,115 @@
+"""What the commands over stored Jobs and Trials share: finding them, and showing what is in them."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plural_gym.cli.terminal import counted, jobs_directory, open_project, print_table, say, shown
+
+if TYPE_CHECKING:
+    from plural_gym.records.job_folder import JobFolder, JobStore
+    from plural_gym.trial import Trial
+
+TRIALS_SHOWN = 100
+
+
+def job_store(directory: Path | None, project: Path | None) -> "JobStore":
+    """Where Jobs are kept; a project is needed only where no directory is named."""
+    from plural_gym.records.job_folder import JobStore
+
+    return JobStore(directory if directory is not None else jobs_directory(open_project(project), None))
+
+
+def find_job(job_id: str, directory: Path | None, project: Path | None) -> "JobFolder":
+    """One Job by its id or how it begins. Raises UnknownName."""
+    return job_store(directory, project).find(job_id)
+
+
+def also(directory: Path | None) -> str:
+    """The option that a command named in a hint needs to find the same Jobs."""
+    return "" if directory is None else f" --directory {shown(directory)}"
+
+
+def number(value: float | None) -> str:
+    """A score or reward for people; `-` where there is none."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+def when(seconds: float | None) -> str:
+    """A time for people, on the clock of this machine."""
+    return "-" if seconds is None else datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def current_faults(trials: Iterable["Trial"]) -> list[dict[str, Any]]:
+    """Failures of author code, alike ones as one, as `JobResult.faults` gives them.
+
+    Those of reward and hindsight functions are read from the ledger: what `verifier apply` made good is gone.
+    """
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for trial in trials:
+        if not trial.folder.result_path.exists():
+            continue
+        for fault, times in _faults_of(trial).items():
+            row = found.setdefault(
+                fault,
+                {
+                    **dict(zip(("where", "type", "message", "at"), fault, strict=True)),
+                    "count": 0,
+                    "trials": 0,
+                },
+            )
+            row["count"] += times
+            row["trials"] += 1
+    return list(found.values())
+
+
+def _faults_of(trial: "Trial") -> dict[tuple[str, ...], int]:
+    """(where, type, message, at) -> how often, in one Trial."""
+    result, found = trial.result, dict[tuple[str, ...], int]()
+    pinned = result["files"].get("rewards.jsonl", {}).get("bytes", 0)
+    rewards = trial.folder.rewards_path
+    grown = rewards.exists() and rewards.stat().st_size > pinned
+    for fault in result["faults"]:
+        late = fault["where"].startswith("verifier ") and fault["where"].endswith((" reward", " hindsight"))
+        if not (late and grown):
+            found[fault["where"], fault["type"], fault["message"], fault["at"]] = fault["count"]
+    for row in trial.rewards if grown else ():
+        if row["status"] == "error":
+            hook = "reward" if row["kind"] == "step" else row["kind"]
+            where = f"verifier {row['verifier']} {hook}"
+            key = (where, row["error_type"], row["error_message"], row["error_at"])
+            found[key] = found.get(key, 0) + 1
+    return found
+
+
+def trial_row(trial: "Trial") -> dict[str, Any]:
+    """One Trial in a few words."""
+    if not trial.folder.result_path.exists():
+        return {"trial_id": trial.id, "status": trial.status}
+    keys = ("trial_id", "task", "agent", "attempt", "status", "failure", "score", "return", "stop_reason")
+    return {key: trial.result[key] for key in (*keys, "n_steps", "seconds")}
+
+
+def show_trials(trials: Sequence["Trial"]) -> None:
+    """The table of a Job's Trials."""
+    rows = []
+    for row in map(trial_row, trials[:TRIALS_SHOWN]):
+        if "task" not in row:
+            rows.append([row["trial_id"], "", "", "", row["status"], "-", "-", "", ""])
+            continue
+        status = row["status"] + (f" ({row['failure']})" if row["failure"] != "none" else "")
+        cells = [
+            row["trial_id"],
+            row["task"],
+            row["agent"],
+            str(row["attempt"]),
+            status,
+            number(row["score"]),
+        ]
+        rows.append([*cells, number(row["return"]), row["stop_reason"] or "", f"{row['seconds']:.1f} s"])
+    headings = ["trial", "task", "agent", "attempt", "status", "score", "return", "stopped by", "time"]
+    if rows:
+        print_table(headings, rows)
+    if len(trials) > TRIALS_SHOWN:
+        say(f"... and {counted(len(trials) - TRIALS_SHOWN, 'Trial')} more; --json lists them.")
