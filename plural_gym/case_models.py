@@ -47,6 +47,11 @@ class CaseStep(ManifestModel):
     previous_state: JsonValue = None
     current_state: JsonValue = None
 
+    @property
+    def has_state(self) -> bool:
+        """Whether a State is written; without one the reward function is not asked."""
+        return bool(self.model_fields_set & {"previous_state", "current_state"})
+
 
 class EpisodeCase(ManifestModel):
     """An attempt written out."""

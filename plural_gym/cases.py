@@ -40,7 +40,7 @@ from typing import Any
 from plural_gym.case_models import CaseAction, CaseApp, CaseManifest, EpisodeCase, Expectation, PlayCase
 from plural_gym.episode import Credit, Episode, HindsightTrial, Usage, recorded_apps
 from plural_gym.errors import AppFault, DefinitionError, Fault, PluralError, Problem, ProjectError
-from plural_gym.host.hooks import HookSet, LocalHooks, Reward
+from plural_gym.host.hooks import NO_SIGNAL, HookSet, LocalHooks, Reward
 from plural_gym.host.host import AppHost, Outcome
 from plural_gym.host.resources import NO_RESOURCES, stage
 from plural_gym.host.session import Session
@@ -169,9 +169,9 @@ def _play(verifier: Verifier, case: PlayCase, project: Project, document: Docume
             usage = Usage(turns=session.turn)
             episode = session.episode(usage=usage)
         except (AppFault, DefinitionError) as error:
-            raise ProjectError([document.problem(("play",), str(error))]) from None
+            raise ProjectError([document.problem(("play",), str(error.args[0]))]) from None
         given = _grade(verifier, hooks, episode, session.own_rewards(verifier.name), case.score)
-    given.rewards = [outcome.rewards[0] if outcome.rewards else (None, None) for outcome in session.trail]
+    given.rewards = [outcome.rewards[0] if outcome.rewards else NO_SIGNAL for outcome in session.trail]
     return given
 
 
@@ -192,24 +192,9 @@ def _write_out(verifier: Verifier, case: EpisodeCase) -> _Given:
     apps = dict(case.apps)
     if not apps and (case.state is not None or case.steps):
         apps["app"] = CaseApp(final=case.state)
-    only = next(iter(apps), None)
     task = TaskView(case.task, "", case.info, case.metadata, case.expected)
-    states = {name: freeze_value(app.initial) for name, app in apps.items()}
     hooks = LocalHooks([HookSet.of(verifier)])
-    rewards: list[Reward] = []
-    trajectory: list[dict[str, Any]] = []
-    for turn, step in enumerate(case.steps, 1):
-        app = step.app or only
-        assert app is not None
-        before, after = freeze_value(step.previous_state), freeze_value(step.current_state)
-        states[app] = after
-        event_id = f"step-{turn}"
-        seen = (step.observation, step.error)
-        outcome = Outcome(app, step.action, step.arguments, *seen, None, before, after, False, False)
-        rewards += hooks.reward(task, outcome, turn, RecordedWorld(dict(states)), event_id)
-        record = {"event_id": event_id, "turn": turn, "seat": None, "app": app, "action": step.action}
-        record |= {"arguments": step.arguments, "observation": step.observation, "error": step.error}
-        trajectory.append(record)
+    rewards, trajectory = _written_steps(case, apps, task, hooks)
     episode = Episode(
         task=task,
         apps=recorded_apps(
@@ -229,6 +214,31 @@ def _write_out(verifier: Verifier, case: EpisodeCase) -> _Given:
     given = _grade(verifier, hooks, episode, own, case.score)
     given.rewards = rewards
     return given
+
+
+def _written_steps(
+    case: EpisodeCase, apps: Mapping[str, CaseApp], task: TaskView, hooks: LocalHooks
+) -> tuple[list[Reward], list[dict[str, Any]]]:
+    """The rewards and the records of the steps; a step without State earns no reward."""
+    states = {name: freeze_value(app.initial) for name, app in apps.items()}
+    rewards: list[Reward] = []
+    trajectory: list[dict[str, Any]] = []
+    for turn, step in enumerate(case.steps, 1):
+        app = step.app or next(iter(apps))
+        before, after = freeze_value(step.previous_state), freeze_value(step.current_state)
+        event_id = f"step-{turn}"
+        seen = (step.observation, step.error)
+        if step.has_state:
+            states[app] = after
+            outcome = Outcome(app, step.action, step.arguments, *seen, None, before, after, False, False)
+            given = hooks.reward(task, outcome, turn, RecordedWorld(dict(states)), event_id)
+            rewards.append(given[0] if given else NO_SIGNAL)
+        else:
+            rewards.append(NO_SIGNAL)
+        record = {"event_id": event_id, "turn": turn, "seat": None, "app": app, "action": step.action}
+        record |= {"arguments": step.arguments, "observation": step.observation, "error": step.error}
+        trajectory.append(record)
+    return rewards, trajectory
 
 
 def _last_seen(case: EpisodeCase, last: Mapping[str, Any]) -> Any:

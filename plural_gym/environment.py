@@ -137,6 +137,11 @@ class Environment(Word):
                 raise ValueError(f"App name {name!r} must be an identifier without '__'")
             if not (isinstance(app, AppDeclaration) or (isinstance(app, type) and issubclass(app, App))):
                 raise ValueError(f"App {name!r} is {app!r}; give a class derived from App")
+        return value
+
+    @field_validator("apps", mode="after")
+    @classmethod
+    def _apps_stay_as_declared(cls, value: Any) -> Any:
         return MappingProxyType(dict(value))
 
     @field_validator("runtime", mode="before")

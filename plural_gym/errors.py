@@ -57,6 +57,39 @@ class Problem:
         return f"{place}: {self.message}"
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Author code that failed: what it raised, where, and whose it is. A record, not an exception."""
+
+    where: str
+    """`app desk`, `verifier progress reward`, `harness keyword`."""
+    type: str
+    message: str
+    at: str
+    """File and line of author code, such as `verify.py:14`."""
+    trace: str = ""
+    """The full traceback, for the Trial's logs; never shown to an Agent."""
+
+    @classmethod
+    def of(cls, error: BaseException, where: str, within: str | None = None, author: Any = None) -> "Fault":
+        """The record of an exception that crossed a boundary.
+
+        `author`: the function that was called, named where none of its own lines raised.
+        """
+        trace = "".join(traceback.format_exception(error))
+        try:
+            message = str(error)
+        except Exception:
+            message = "its message cannot be shown"
+        # A lone surrogate could not be written down.
+        parts = (text.encode("utf-8", "backslashreplace").decode() for text in (message, trace))
+        at = raised_at(error, within, begins_at(author))
+        return cls(where, type(error).__name__, next(parts), at, next(parts))
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.type}: {self.message} (at {self.at})"
+
+
 class ProjectError(PluralError, ValueError):
     """A project's files are wrong. Holds all problems found, not the first one."""
 
@@ -101,6 +134,14 @@ class QueryRefused(PluralError, PermissionError):
 class AppFault(PluralError, RuntimeError):
     """An App's own code failed. The Agent hears only that the action failed."""
 
+    def __init__(self, message: str, fault: Fault | None = None) -> None:
+        super().__init__(message, fault)
+        self.fault = fault
+        """What the code raised and where, if that is known."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
 
 class GradingFault(PluralError, RuntimeError):
     """A check, reward or hindsight function failed. Never a score of 0."""
@@ -128,39 +169,6 @@ class MachineError(PluralError):
     """The machine could not: no Docker, no network, no space, or a worker process was lost."""
 
     exit_code = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Author code that failed: what it raised, where, and whose it is. A record, not an exception."""
-
-    where: str
-    """`app desk`, `verifier progress reward`, `harness keyword`."""
-    type: str
-    message: str
-    at: str
-    """File and line of author code, such as `verify.py:14`."""
-    trace: str = ""
-    """The full traceback, for the Trial's logs; never shown to an Agent."""
-
-    @classmethod
-    def of(cls, error: BaseException, where: str, within: str | None = None, author: Any = None) -> "Fault":
-        """The record of an exception that crossed a boundary.
-
-        `author`: the function that was called, named where none of its own lines raised.
-        """
-        trace = "".join(traceback.format_exception(error))
-        try:
-            message = str(error)
-        except Exception:
-            message = "its message cannot be shown"
-        # A lone surrogate could not be written down.
-        parts = (text.encode("utf-8", "backslashreplace").decode() for text in (message, trace))
-        at = raised_at(error, within, begins_at(author))
-        return cls(where, type(error).__name__, next(parts), at, next(parts))
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.type}: {self.message} (at {self.at})"
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
@@ -205,7 +213,7 @@ def raised_at(error: BaseException, within: str | None = None, otherwise: str | 
     if isinstance(error, SyntaxError) and error.filename:
         frames.append((error.filename, error.lineno or 0))
     if not frames:
-        return "unknown"
+        return otherwise or "unknown"
     outside = [frame for frame in frames if not os.path.abspath(frame[0]).startswith(_OURS)]
     own = [frame for frame in outside if not os.path.abspath(frame[0]).startswith(_LIBRARIES)]
     if within is not None:

@@ -66,7 +66,8 @@ class Leaderboard:
         lines = [_HEADER, *map(_cells, self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ["  ".join(map(_aligned, line, widths, range(len(line)))).rstrip() for line in lines]
-        return "\n".join([f"{self.benchmark} ({self.tasks} Tasks)", *table, *self._notes()])
+        size = "1 Task" if self.tasks == 1 else f"{self.tasks} Tasks"
+        return "\n".join([f"{self.benchmark} ({size})", *table, *self._notes()])
 
     def _repr_html_(self) -> str:
         def row(tag: str, cells: Sequence[str]) -> str:
@@ -74,7 +75,7 @@ class Leaderboard:
 
         body = "".join(row("td", _cells(standing)) for standing in self.rows)
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
-        caption = html.escape(f"{self.benchmark} ({self.tasks} Tasks)")
+        caption = html.escape(f"{self.benchmark} ({self.tasks} Task{'s' * (self.tasks != 1)})")
         return f"<table><caption>{caption}</caption>{row('th', _HEADER)}{body}</table>{notes}"
 
     def _notes(self) -> list[str]:

@@ -177,7 +177,7 @@ class TaskSet(Sequence[Task]):
         if ends:
             raise UnknownName(f"several Tasks are named {name!r}: {', '.join(ends)}; say which.")
         short = [full.rpartition("/")[2] for full in self.names]
-        raise UnknownName(f"there is no Task {name!r}; {suggest(name, [*self.names, *short])}")
+        raise UnknownName(f"there is no Task {name!r}; {suggest(name, {*self.names, *short})}")
 
     def __contains__(self, key: object) -> bool:
         if isinstance(key, Task):

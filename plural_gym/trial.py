@@ -304,7 +304,7 @@ class _Execution:
         )
 
     def _seal_unplayed(self, error: PluralError) -> dict[str, Any]:
-        fault = error.args[1] if len(error.args) > 1 else Fault.of(error, "runtime")
+        fault = getattr(error, "fault", None) or Fault.of(error, "runtime")
         failure = "environment" if isinstance(error, AppFault) else "infrastructure"
         nothing: dict[str, Any] = {"score": None, "scores": [], "return": None, "n_steps": 0, "answer": None}
         nothing |= {"terminated": False, "truncated": True, "usage": {"turns": 0}}

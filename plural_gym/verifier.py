@@ -8,7 +8,7 @@ counts.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -24,7 +24,7 @@ class VerifierOutput(Word):
 
     score: float = Field(allow_inf_nan=False)
     """Any finite number, usually 0 to 1."""
-    scores: dict[str, float] = Field(default_factory=dict)
+    scores: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default_factory=dict)
     """Extra measurements, for people to read."""
     evidence: tuple[str, ...] = ()
     """The result in words."""
@@ -161,7 +161,7 @@ def check_verifiers(verifiers: Sequence[Verifier], where: str) -> None:
     for verifier in verifiers:
         if verifier.name in seen:
             raise DefinitionError(
-                f"{where}: two Verifiers are named {verifier.name!r}; scores and rewards are recorded by name."
+                f"{where}: two Verifiers are named {verifier.name!r}; scores are recorded by name."
             )
         seen.add(verifier.name)
     if not any(verifier.scores for verifier in verifiers):

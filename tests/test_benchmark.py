@@ -132,7 +132,7 @@ def test_a_leaderboard_is_text_html_and_json() -> None:
     assert "&lt;b&gt;" in page and "<b>" not in page and "1 agent" in page
     values = json.loads(json.dumps(board.to_json()))
     assert values["rows"][0]["agent"] == "<b>" and values["rows"][0]["interval"] is None
-    assert str(exam("a").leaderboard([])).startswith("exam 1.0.0 (1 Tasks)")
+    assert str(exam("a").leaderboard([])).startswith("exam 1.0.0 (1 Task)")
 
 
 ROW_FAULTS = [

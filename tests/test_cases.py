@@ -130,6 +130,11 @@ def test_an_attempt_may_be_written_out(case: Any) -> None:
     assert result.passed, told(result)
 
 
+def test_a_step_that_is_written_out_without_state_is_not_rewarded(case: Any) -> None:
+    text = "name: x\nepisode: {apps: {counter: {final: {n: 5}}}, steps: [{action: add}]}\n"
+    assert case(text + "expect: {score: 1, rewards: [null], credit: [0.75]}\n").passed
+
+
 def test_the_final_state_of_one_app_may_be_written_alone(case: Any, workshop: Any) -> None:
     code = """
     from plural import VerifierOutput
@@ -230,6 +235,13 @@ def test_an_app_that_fails_in_a_case_is_told_with_the_line_of_the_action(case: A
     assert said.startswith(
         "verifiers/full/cases/correct.yaml:7: the action failed: app counter: OSError: disk"
     )
+
+
+def test_a_world_that_cannot_be_opened_is_told_with_the_line_of_the_attempt(case: Any, workshop: Any) -> None:
+    broken = "    def reset(self, task):\n        raise OSError('disk')\n\n    def terminated(self)"
+    workshop.edit("environments/counter/app.py", "    def terminated(self)", broken)
+    [said] = told(case(PLAYED))
+    assert said.startswith("verifiers/full/cases/correct.yaml:2: app counter: OSError: disk (at app.py:")
 
 
 def test_a_kind_of_outcome_without_a_case_is_missing(case: Any, workshop: Any) -> None:

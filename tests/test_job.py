@@ -370,8 +370,13 @@ from plural_gym.records.job_folder import JobFolder
 project = Project.open(sys.argv[1])
 folder = Path(sys.argv[2])
 
+reused = 0
+
 def tell(progress):
-    print(progress.trial["trial_id"], flush=True)
+    global reused
+    if progress.reused == reused:
+        print(progress.trial["trial_id"], flush=True)
+    reused = progress.reused
 
 if (folder / "slow" / "job.json").exists():
     job = Job.open(JobFolder(folder / "slow"), concurrency=4, progress=tell)
@@ -386,7 +391,7 @@ except KeyboardInterrupt:
 
 
 class Running:
-    """A Job that runs in a process of its own."""
+    """A Job that runs in a process of its own, and tells each Trial that it finishes."""
 
     def __init__(self, workshop: Any, directory: Path) -> None:
         self.folder = JobFolder(directory / "slow")

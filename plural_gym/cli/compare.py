@@ -39,7 +39,6 @@ def compare(
 ) -> None:
     """Compare two Jobs Task by Task: the mean difference, its interval, and whether chance explains it."""
     from plural_gym.job import JobResult
-    from plural_gym.ranking import contrast
 
     store = job_store(directory, project)
     a, b = JobResult(store.find(first)), JobResult(store.find(second))
@@ -49,29 +48,31 @@ def compare(
             f"Jobs {a.id} and {b.id} ran other versions of {counted(len(changed), 'Task')}: "
             f"{', '.join(changed)}; add --anyway to compare them all the same."
         )
-    chosen = agent or []
-    if len(chosen) > 2:
-        raise UsageError(f"--agent names one Agent, or one of each Job; got {len(chosen)}.")
-    names = [_agent_of(a, chosen[:1]), _agent_of(b, chosen[-1:])]
-    rows = [
-        [row for row in result.rows() if row["agent"] == name]
-        for result, name in zip((a, b), names, strict=True)
-    ]
-    for result, name, found in zip((a, b), names, rows, strict=True):
-        if not found:
-            raise UsageError(f"Job {result.id} has no finished Trial of Agent {name!r} yet.")
-    outcome = contrast(rows[0], rows[1], _rules(a.rules, b.rules))
-    labels = [
-        f"{name} ({result.id})" if names[0] == names[1] else name
-        for name, result in zip(names, (a, b), strict=True)
-    ]
-    outcome = dataclasses.replace(outcome, a=labels[0], b=labels[1])
+    outcome = _contrasted(a, b, agent or [])
     if as_json:
         print_json({**outcome.to_json(), "jobs": [a.id, b.id], "changed_tasks": changed})
         return
     _show_comparison(outcome)
     if changed:
         say(f"! Not the same Tasks: {', '.join(changed)}")
+
+
+def _contrasted(a: "JobResult", b: "JobResult", chosen: Sequence[str]) -> "Comparison":
+    """One Agent of A against one of B; two of one name are told apart by their Jobs."""
+    from plural_gym.ranking import contrast
+
+    if len(chosen) > 2:
+        raise UsageError(f"--agent names one Agent, or one of each Job; got {len(chosen)}.")
+    names = [_agent_of(a, chosen[:1]), _agent_of(b, chosen[-1:])]
+    rows = []
+    for result, name in zip((a, b), names, strict=True):
+        rows.append([row for row in result.rows() if row["agent"] == name])
+        if not rows[-1]:
+            raise UsageError(f"Job {result.id} has no finished Trial of Agent {name!r} yet.")
+    outcome = contrast(rows[0], rows[1], _rules(a.rules, b.rules))
+    if names[0] == names[1]:
+        outcome = dataclasses.replace(outcome, a=f"{names[0]} ({a.id})", b=f"{names[1]} ({b.id})")
+    return outcome
 
 
 def _show_comparison(outcome: "Comparison") -> None:

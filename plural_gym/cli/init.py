@@ -4,6 +4,7 @@
 """
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
@@ -44,7 +45,7 @@ def init(
         typer.echo(shown(one))
     say()
     if path.absolute() != Path.cwd():
-        say(f"Next  cd {shown(path)}")
+        say(f"Next  cd {shlex.quote(shown(path))}")
     say("Run   plural run --benchmark three-numbers --agent halver --agent counter")
     say("Check plural validate")
 

@@ -24,6 +24,7 @@ from plural_gym.cli.terminal import (
 from plural_gym.errors import UsageError
 
 if TYPE_CHECKING:
+    from plural_gym.cases import CaseResult
     from plural_gym.records.trial_folder import TrialFolder
     from plural_gym.relabel import Replays
     from plural_gym.replay import Replayed
@@ -232,26 +233,31 @@ def test(name: Name, project: ProjectOption = None, as_json: JsonOption = False)
     failed = sum(not result.passed for result in results)
     lacking = missing_kinds(folder)
     if as_json:
-        rows = [
-            {
-                "file": result.file,
-                "name": result.name,
-                "passed": result.passed,
-                "differences": [
-                    {"what": one.what, "expected": one.expected, "got": one.got} for one in result.differences
-                ],
-                "problems": [str(problem) for problem in result.problems],
-            }
-            for result in results
-        ]
+        rows = [_case_record(result) for result in results]
         print_json({"verifier": name, "failed": failed, "missing": lacking, "cases": rows})
     else:
-        for result in results:
-            typer.echo(f"{'ok    ' if result.passed else 'FAILED'}  {result.file}  {result.name}")
-            for line in (*result.differences, *result.problems):
-                typer.echo(f"        {line}")
-        typer.echo(f"{len(results) - failed} of {counted(len(results), 'case')} passed.")
+        _show_cases(results)
         for kind in lacking:
             say(f"! No case shows what is {kind}; add {cases}/{kind}.yaml.")
     if failed:
         raise typer.Exit(1)
+
+
+def _case_record(result: "CaseResult") -> dict[str, Any]:
+    differences = [{"what": one.what, "expected": one.expected, "got": one.got} for one in result.differences]
+    return {
+        "file": result.file,
+        "name": result.name,
+        "passed": result.passed,
+        "differences": differences,
+        "problems": [str(problem) for problem in result.problems],
+    }
+
+
+def _show_cases(results: "list[CaseResult]") -> None:
+    for result in results:
+        typer.echo(f"{'ok    ' if result.passed else 'FAILED'}  {result.file}  {result.name}")
+        for line in (*result.differences, *result.problems):
+            typer.echo(f"        {line}")
+    passed = sum(result.passed for result in results)
+    typer.echo(f"{passed} of {counted(len(results), 'case')} passed.")

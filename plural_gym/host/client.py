@@ -85,7 +85,7 @@ class RemoteHost:
             shown = {key: ascii(value) for key, value in arguments.items()}
             return Outcome(app, action, shown, None, said, None, state, state, False, False)
         except AppFault as error:
-            fault = error.args[1] if len(error.args) > 1 else Fault.of(error, f"app {app}")
+            fault = error.fault or Fault.of(error, f"app {app}")
             return Outcome(app, action, dict(arguments), None, None, fault, state, state, False, False)
         outcome = wire.outcome_of(answer)
         if outcome.app is not None and outcome.after is not None:
@@ -137,7 +137,9 @@ class RemoteHost:
             raise AppFault(f"{self._gone}.", _lost("apps", self._gone)) from None
         if "raised" in answer:
             kind = QUESTION_ERRORS.get(answer["raised"], AppFault)
-            raise kind(answer["message"], wire.fault_of(answer["fault"]))
+            if kind is AppFault:
+                raise AppFault(answer["message"], wire.fault_of(answer["fault"]))
+            raise kind(answer["message"])
         return answer
 
     def close(self) -> None:

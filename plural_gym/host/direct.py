@@ -27,6 +27,7 @@ class DirectSession(Session):
     def __init__(self, host: AppHost, hooks: LocalHooks, limits: Limits) -> None:
         super().__init__(host, hooks, limits)
         self._live, self._entries = host.direct_actions()
+        self._app_name = host.only or ""
         self._copier = None if self._live is None else self._live.copier
         self._reward = hooks.single_reward
         self._long_way = super().act
@@ -38,7 +39,7 @@ class DirectSession(Session):
             return self._long_way(name, arguments, seat)
         action, _, call = entry
         live, host, watch = self._live, self.host, self._watch
-        app, app_name = live.app, host.only
+        app, app_name = live.app, self._app_name
         self.turn = turn = self.turn + 1
         sent = arguments.copy()  # type: ignore[attr-defined]
         before = after = error = fault = None

@@ -46,7 +46,7 @@ class AppsWorker:
             handler = getattr(self, "_" + request["op"])
             return [handler(request)]
         except PluralError as error:
-            fault = error.args[1] if len(error.args) > 1 and isinstance(error.args[1], Fault) else None
+            fault = error.fault if isinstance(error, AppFault) else None
             fault = fault or Fault.of(error, "apps")
             return [{"raised": type(error).__name__, "message": str(error), "fault": wire.fault_json(fault)}]
         except Exception as error:

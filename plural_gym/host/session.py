@@ -14,7 +14,7 @@ from plural_gym.episode import Episode, Usage, recorded_apps
 from plural_gym.errors import EpisodeOver, Fault
 from plural_gym.host.hooks import Reward
 from plural_gym.host.host import Outcome
-from plural_gym.state import Frozen
+from plural_gym.state import Frozen, freeze_value, thaw
 from plural_gym.step import TaskView, World
 
 
@@ -245,21 +245,22 @@ class Session:
         return [value for value in values if value is not None]
 
     def trajectory(self) -> tuple[dict[str, Any], ...]:
-        """One record an action, in order, as hooks and records show it."""
+        """One record an action, in order, as hooks and records show it; values that nobody else holds."""
         event_id = self._recorder.event_id if self._recorder is not None else "step-{}".format
-        return tuple(
+        records = [
             {
                 "event_id": event_id(turn),
                 "turn": turn,
                 "seat": None,
                 "app": outcome.app,
                 "action": outcome.action,
-                "arguments": dict(outcome.arguments),
+                "arguments": outcome.arguments,
                 "observation": outcome.observation,
                 "error": outcome.error,
             }
             for turn, outcome in enumerate(self.trail, 1)
-        )
+        ]
+        return tuple(thaw(freeze_value(records)))
 
     @property
     def observation(self) -> Any:

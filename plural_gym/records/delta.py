@@ -42,8 +42,9 @@ _EDIT_BUDGET = 200_000
 def delta(before: JSON, after: JSON) -> JSON | None:
     """What turns `before` into `after`; None where nothing changed.
 
-    1, 1.0 and True differ, and so do dicts whose keys stand in another order. As JSON never more than
-    32 bytes bigger than `{"value": after}`. Shares nothing with its inputs. Equal subtrees are skipped at the speed of a copy.
+    1, 1.0 and True differ, and so do dicts whose keys stand in another order. As JSON never more than 32
+    bytes bigger than `{"value": after}`. Shares nothing with its inputs. Equal subtrees are skipped at the
+    speed of a copy.
     """
     try:
         if type(before) is dict and type(after) is dict:

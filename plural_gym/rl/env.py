@@ -392,9 +392,8 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         session = self._live()
         hooks = session.hooks
         assert isinstance(hooks, LocalHooks)
-        episode = session.episode()
         return {
-            hook_set.name: hooks.check(hook_set.name, episode, session.own_rewards(hook_set.name))
+            hook_set.name: hooks.check(hook_set.name, session.episode(), session.own_rewards(hook_set.name))
             for hook_set in hooks.sets
             if hook_set.check is not None
         }

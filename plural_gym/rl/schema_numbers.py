@@ -27,6 +27,7 @@ _LARGEST = 2**62
 
 
 def integer_codec(schema: Mapping[str, Any]) -> Codec:
+    """The codec of `type: integer`: Discrete where few values fit, else a Box of int64."""
     low, high, low_open, high_open = _bounds(schema)
     step = abs(Fraction(str(schema.get("multipleOf", 1))).numerator) or 1
     least = -MAX_INTEGER if low is None else math.floor(low) + 1 if low_open else math.ceil(low)
@@ -44,6 +45,7 @@ def integer_codec(schema: Mapping[str, Any]) -> Codec:
 
 
 def number_codec(schema: Mapping[str, Any]) -> Codec:
+    """The codec of `type: number`: a Box of float64 within the schema's bounds."""
     low, high, low_open, high_open = _bounds(schema)
     least = -math.inf if low is None else float(np.nextafter(low, math.inf)) if low_open else float(low)
     most = math.inf if high is None else float(np.nextafter(high, -math.inf)) if high_open else float(high)

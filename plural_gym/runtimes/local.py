@@ -62,7 +62,7 @@ class LocalRuntime(Runtime):
                 [sys.executable, "-u", "-m", "plural_gym.host.nursery", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                # A group of its own: Ctrl-C in the terminal stops the Job, which then ends its Trials in order.
+                # A group of its own: Ctrl-C in the terminal stops the Job, which then ends its Trials.
                 start_new_session=True,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )

@@ -1,7 +1,6 @@
 """What every Verifier keeps: `check_verifier`; and Episodes and Steps to hold one to: `play_at_random`."""
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -31,10 +30,6 @@ HOOKS_ANSWER = Rule(
     "a check gives a VerifierOutput, a reward a finite number or None, hindsight credits, and none raises",
     "Return VerifierOutput(score=...); None for no signal; yield trial.credit(event_id, value). "
     "A Step may be rejected, an answer or an observation None.",
-)
-OUTPUT_IS_FINITE = Rule(
-    "every number in a VerifierOutput is finite",
-    "Leave a measurement out where it has no value.",
 )
 HOOKS_ARE_PURE = Rule(
     "the same record gives the same answer, whenever it is asked for",
@@ -135,8 +130,6 @@ def _check(hooks: LocalHooks, name: str, episode: Episode) -> dict[str, Any]:
     if isinstance(output, Fault):
         HOOKS_ANSWER.require(False, f"{_named(episode)}: {output}")
     assert isinstance(output, VerifierOutput)
-    for what, number in {"score": output.score, **output.scores}.items():
-        OUTPUT_IS_FINITE.require(math.isfinite(number), f"{_named(episode)}: {what} is {number!r}")
     _unchanged("check", episode, before, _record(own))
     return output.model_dump()
 

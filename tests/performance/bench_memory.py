@@ -2,8 +2,8 @@
 
     python tests/performance/bench_memory.py --trials 10000
 
-The peak after the first thousand and the peak at the end should be the same but for what the Job knows of each
-Trial: its plan. Workers' memory is not counted; each lives for one Trial.
+The peak after the first thousand and the peak at the end should be the same but for what the Job knows of
+each Trial: its plan. Workers' memory is not counted; each lives for one Trial.
 """
 
 import argparse

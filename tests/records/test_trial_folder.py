@@ -261,6 +261,6 @@ import sys
 import plural_gym.records.job_folder, plural_gym.records.ledger_manifest
 assert "pyarrow" not in sys.modules
 ours = {name.split(".")[1] for name in sys.modules if name.startswith("plural_gym.")}
-assert ours == {"errors", "records"}, ours
+assert ours == {"announce", "errors", "records"}, ours
 """
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -243,7 +243,6 @@ def test_the_design_in_one_example(tmp_path: Path) -> None:
 
 def test_every_sample_gets_the_same_words_as_plural_gym() -> None:
     import plural
-
     import plural_gym
 
     verifier = sample("resolved_correctly.py:DeterministicVerifier")

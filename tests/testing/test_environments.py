@@ -62,8 +62,9 @@ class DrawsAnew(GymEnv):
 
 
 class OtherText(GymEnv):
-    def _observe(self, text: str, turn: int) -> Any:
-        return {**super()._observe(text, turn), "text": text + ("\ud800" if turn > 3 else "")}
+    def step(self, action: Any, /, **arguments: Any) -> Any:
+        observation, *rest = super().step(action, **arguments)
+        return {**observation, "text": "\ud800" if observation["turn"][0] > 3 else ""}, *rest
 
 
 class MoreInfo(GymEnv):
@@ -89,7 +90,7 @@ class GoesOn(GymEnv):
         try:
             return super().step(action, **arguments)
         except gym.error.ResetNeeded:
-            return self._observe("", 0), 0.0, True, False, {}
+            return {}, 0.0, True, False, {}
 
 
 class RestoresBadly(GymEnv):
