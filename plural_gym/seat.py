@@ -77,10 +77,9 @@ class SeatDoor:
                     return None
                 if isinstance(name, str):
                     outcome = session.act(name, arguments)
-                elif session.stop_reason is None:
-                    outcome = session.reject(name, f"an action is named by a string, got {name!r}.")
                 else:
-                    raise EpisodeOver(f"the episode is over ({session.stop_reason}).")
+                    said = ascii(name)[:80]
+                    outcome = session.reject(said, f"an action is named by a string, got {said}.")
                 if outcome.fault is not None:
                     raise EpisodeOver("the action failed, and the episode ends.")
                 if outcome.error is not None:

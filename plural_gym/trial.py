@@ -280,7 +280,7 @@ class _Execution:
         usage: Usage,
     ) -> dict[str, Any]:
         verifiers = self.plan.task.verifiers
-        returned = math.fsum(value for verifier in verifiers for value in session.own_rewards(verifier.name))
+        returned = sum(value for verifier in verifiers for value in session.own_rewards(verifier.name))
         return self._write(
             attempt,
             {

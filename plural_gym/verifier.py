@@ -88,9 +88,13 @@ def combine(scores: Iterable[tuple[float, float | None]]) -> float | None:
     pairs = list(scores)
     if not pairs or any(score is None for _, score in pairs):
         return None
-    return math.fsum(weight * score for weight, score in pairs if score is not None) / math.fsum(
-        weight for weight, _ in pairs
-    )
+    total = math.fsum(weight for weight, _ in pairs)
+    try:
+        mean = math.fsum(weight * score for weight, score in pairs if score is not None) / total
+    except (OverflowError, ValueError):
+        mean = math.inf
+    # Scores near the largest float are weighted by shares, which never overflows.
+    return mean if math.isfinite(mean) else sum(weight / total * score for weight, score in pairs if score)
 
 
 def total_reward(episode: Any) -> VerifierOutput:

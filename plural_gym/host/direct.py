@@ -6,8 +6,8 @@ each other, for the ordinary action: known, with arguments that fit as they are,
 else goes the long way, through Session.act. `tests/host/test_direct.py` holds both ways to the same outcomes.
 """
 
-import math
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 from plural_gym.environment import Limits
@@ -64,21 +64,25 @@ class DirectSession(Session):
                 truncated = True
         except (Exception, SystemExit) as raised:
             observation, fault = None, fault or Fault.of(raised, f"app {app_name}")
+        # The trail keeps no State: a large one over many steps would not fit in memory.
         outcome = Outcome(
-            app_name, action, sent, observation, error, fault, before, after, terminated, truncated
+            app_name, action, sent, observation, error, fault, None, None, terminated, truncated
         )
         if watch and fault is None:
             reward = self._reward
             if reward is None:
+                outcome.before, outcome.after = before, after
                 outcome.rewards = self.hooks.reward(self.task, outcome, turn, host)
+                outcome.before = outcome.after = None
             else:
-                step = Step(self.task, app_name, action, sent, turn, observation, error, before, after, host)
                 try:
-                    value = reward(step)
+                    value = reward(
+                        Step(self.task, app_name, action, sent, turn, observation, error, before, after, host)
+                    )
                 except (Exception, SystemExit) as raised:
                     outcome.rewards = self.hooks.failed(raised)
                 else:
-                    if value.__class__ is float and math.isfinite(value):
+                    if value.__class__ is float and isfinite(value):
                         outcome.rewards = ((value, None),)
                     else:
                         outcome.rewards = self.hooks.settled(value)
@@ -90,7 +94,5 @@ class DirectSession(Session):
             or self._deadline is not None
         ):
             self._conclude(outcome)
-        # The trail keeps no State: a large one over many steps would not fit in memory.
-        outcome.before = outcome.after = None
         self.trail.append(outcome)
         return outcome

@@ -151,8 +151,9 @@ class LocalHooks:
 
 def sum_of_rewards(values: Sequence[float]) -> VerifierOutput | Fault:
     """What `total_reward` scores."""
-    total = math.fsum(values)
-    if not math.isfinite(total):
+    try:
+        total = math.fsum(values)
+    except OverflowError:
         return Fault(
             "verifier total_reward", "OverflowError", "the rewards' sum is not finite", "total_reward"
         )

@@ -46,6 +46,7 @@ class TrialRecorder:
         self._seat = seat
         self._seq = 0
         self._last: dict[str, Frozen | None] = {}
+        self._credits: dict[str, int] = {}
         self.faults: list[Fault] = []
         """Every reward function's failure, in order."""
 
@@ -200,9 +201,14 @@ class TrialRecorder:
         source: str,
         run_id: str,
     ) -> None:
+        reward_id = f"{event_id or self._trial_id}-{kind}-{verifier}-{run_id}"
+        if kind != "step":
+            # One run may credit one step twice.
+            count = self._credits[reward_id] = self._credits.get(reward_id, 0) + 1
+            reward_id = reward_id if count == 1 else f"{reward_id}-{count}"
         self._rewards.append(
             {
-                "reward_id": f"{event_id or self._trial_id}-{kind}-{verifier}-{run_id}",
+                "reward_id": reward_id,
                 "ts": time.time(),
                 "verifier": verifier,
                 "verifier_version": self._versions.get(verifier),

@@ -190,7 +190,7 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
     def _pick(self, chosen: Any, draw: int) -> Task | None:
         tasks = self._tasks
         if chosen is None:
-            return None if tasks is None else tasks[draw % len(tasks)]
+            return None if tasks is None else tasks.get(tasks.names[draw % len(tasks.names)])
         if isinstance(chosen, Task):
             if chosen.environment != self.environment:
                 raise UsageError(
@@ -228,9 +228,10 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         self._last_text = text
         if self.render_mode == "human":
             print(text)
+        names = self._names
         info = {
-            "rewards": dict.fromkeys(self._names, 0.0),
-            "reward_status": dict.fromkeys(self._names, NO_STATUS),
+            "rewards": dict.fromkeys(names, 0.0),
+            "reward_status": dict.fromkeys(names, NO_STATUS),
             "action": "",
             "error": "",
         }

@@ -76,7 +76,9 @@ class Reader:
             self.execute(block)
         elif block.language in ("", "console"):
             for line in block.text.splitlines():
-                self.type(line.removeprefix("$ "))
+                command = line.removeprefix("$ ")
+                if command.startswith(("plural ", "cd ")):
+                    self.type(command)
 
     def write(self, path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -212,13 +214,17 @@ def test_every_invariant_is_held_by_tests_that_exist() -> None:
 # --- the tables of fields ---
 
 
+def section_of(page: str, heading: str) -> str:
+    """What stands under a heading, up to the next one."""
+    return re.split(r"\n#{2,3} ", page.partition(f"\n{heading}\n")[2])[0]
+
+
 def test_the_page_of_jobs_names_every_column_of_the_ledger() -> None:
     from plural_gym.records.ledger import TABLES
 
     page = (ROOT / "docs/jobs.md").read_text(encoding="utf-8")
     for name, table in TABLES.items():
-        section = page.partition(f"### `{name}`\n")[2].partition("\n#")[0]
-        told = set(re.findall(r"`(\w+)`", section + page.partition("### Key columns\n")[2].partition("\n#")[0]))
+        told = set(re.findall(r"`(\w+)`", section_of(page, "### Key columns") + section_of(page, f"### `{name}`")))
         assert set(table.schema.names) <= told, (name, set(table.schema.names) - told)
 
 
@@ -227,7 +233,7 @@ def test_the_page_of_worlds_names_every_key_of_every_manifest() -> None:
 
     page = (ROOT / "docs/worlds.md").read_text(encoding="utf-8")
     for noun, model in WORDS.values():
-        section = page.partition(f"### {noun}.yaml\n")[2].partition("\n#")[0]
+        section = section_of(page, f"### {noun}.yaml")
         assert section, f"{noun}.yaml has no section"
         told = set(re.findall(r"`(\w+)`", section)) | set(re.findall(r"^ *(\w+):", section, re.MULTILINE))
         keys = {field.alias or key for key, field in model.model_fields.items()}

@@ -50,7 +50,7 @@ def test_a_worker_answers_until_it_is_killed(runtime: LocalRuntime, tmp_path: Pa
 
 
 def test_how_a_worker_ended_is_told(runtime: LocalRuntime, tmp_path: Path) -> None:
-    for number, words in ((signal.SIGSEGV, "it was killed by SIGSEGV"), (signal.SIGKILL, "it was ended")):
+    for number, words in ((signal.SIGSEGV, "it was killed by SIGSEGV"), (signal.SIGTERM, "it was killed by SIGTERM")):
         worker = runtime.open("hooks", tmp_path / "log")
         os.kill(worker._pid, number)
         with pytest.raises(ChannelLost):

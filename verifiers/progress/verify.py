@@ -19,9 +19,5 @@ def progress(step: Step) -> float | None:
     if step.error:
         return -0.1
     *earlier, marks = step.current_state["marks"]
-    worth, best = WORTH[marks], 0
-    for row in earlier:
-        if WORTH[row] > best:
-            best = WORTH[row]
-    growth = worth - best if worth > best else 0
+    growth = max(WORTH[marks] - max(map(WORTH.__getitem__, earlier), default=0), 0)
     return (growth + 10) / 20 if marks == "ggggg" else growth / 20
