@@ -11,6 +11,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
 from types import MappingProxyType
 from typing import (
@@ -40,6 +41,8 @@ Control = Literal["full", "snapshot", "none", "recorded"]
 """How far the host controls an App's State: set up, read and restored; read only; not at all; a recording."""
 
 ACTION_TIMEOUT_S = 60.0
+MAX_TIMEOUT_S = 86_400.0
+"""A day: the longest that any author's function may take."""
 
 
 class App:
@@ -94,16 +97,25 @@ def action(function: Any = None, /, *, read_only: bool = False, timeout_s: float
     Args:
         function: the method; given when the decorator is used bare.
         read_only: promises not to change State; such actions are what `query` accepts.
-        timeout_s: seconds after which a worker gives the action up, as the App's fault.
+        timeout_s: seconds after which a worker gives the action up, as the App's fault; at most a day.
+
+    Raises:
+        DefinitionError: no method, or a timeout that is no such number.
     """
     if function is None:
         return lambda method: _mark(method, read_only, timeout_s)
     return _mark(function, read_only, timeout_s)
 
 
-def _mark(function: Any, read_only: bool, timeout_s: float) -> Any:
+def _mark(function: Any, read_only: bool, timeout_s: Any) -> Any:
     if not callable(function):
         raise DefinitionError("@action marks methods; use it as @action or @action(read_only=True).")
+    number = isinstance(timeout_s, Real) and not isinstance(timeout_s, bool)
+    if not number or not 0 < timeout_s <= MAX_TIMEOUT_S:
+        raise DefinitionError(
+            f"action {function.__name__!r}: timeout_s is a number of seconds above 0 and up to "
+            f"{MAX_TIMEOUT_S:.0f}, got {timeout_s!r}."
+        )
     function.__plural_action__ = {"read_only": read_only, "timeout_s": timeout_s}
     return function
 
@@ -168,6 +180,11 @@ class LiveApp:
     def check_setup(cls, declaration: AppDeclaration, setup: Mapping[str, Any]) -> None:
         """Raise pydantic.ValidationError where a Task's setup does not fit the State."""
         raise NotImplementedError
+
+    @classmethod
+    def setup_fields(cls, declaration: AppDeclaration) -> tuple[str, ...] | None:
+        """The fields that a Task's setup may name; None where the kind cannot tell."""
+        return None
 
     def __init__(self, declaration: AppDeclaration) -> None:
         raise NotImplementedError
@@ -279,6 +296,11 @@ def _certain_fit(hints: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], bool
     for index, (name, hint) in enumerate(hints.items()):
         if hint in (str, bool, int):
             tests.append(f"given.get({name!r}).__class__ is {hint.__name__}")
+            # What records may have to write otherwise is looked at closely.
+            if hint is str:
+                tests.append(f"given[{name!r}].isascii()")
+            elif hint is int:
+                tests.append(f"-(2**63) <= given[{name!r}] < 2**63")
         elif get_origin(hint) is Literal and all(type(value) is str for value in get_args(hint)):
             values[f"among{index}"] = frozenset(get_args(hint))
             tests.append(f"given.get({name!r}).__class__ is str and given[{name!r}] in among{index}")
@@ -353,7 +375,13 @@ def settle(value: Any) -> Any:
             _loop = asyncio.new_event_loop()
             threading.Thread(target=_loop.run_forever, name="plural-async", daemon=True).start()
 
-    async def waited() -> Any:
-        return await value
+    async def waited() -> tuple[Any, BaseException | None]:
+        try:
+            return await value, None
+        except BaseException as error:  # SystemExit and the like would end the loop for everybody
+            return None, error
 
-    return asyncio.run_coroutine_threadsafe(waited(), _loop).result()
+    result, error = asyncio.run_coroutine_threadsafe(waited(), _loop).result()
+    if error is not None:
+        raise error
+    return result

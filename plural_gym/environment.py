@@ -4,6 +4,7 @@ Frozen, compared by content. `gym()` makes the live `gymnasium.Env`; `reset`, `s
 of its own, as the specification writes them.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -15,17 +16,20 @@ from plural_gym import kinds
 from plural_gym.app import ActionSpec, App, AppDeclaration
 from plural_gym.errors import DefinitionError, UnknownName, suggest
 from plural_gym.identity import code_identity, content_hash, file_digest
-from plural_gym.word import Word
+from plural_gym.word import Number, WholeNumber, Word
+
+APP_NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
+"""What an App may be called: it leads the names of its actions, `app.action` and `app__action`."""
 
 
 class Limits(Word):
     """How long one attempt may take. Running out truncates the attempt; it never fails it."""
 
-    turns: int = Field(default=100, ge=1)
+    turns: WholeNumber = Field(default=100, ge=1)
     """Actions an attempt may take, rejected ones included."""
-    seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    seconds: Number | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Wall time; None: no limit."""
-    cost_usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    cost_usd: Number | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Money for model calls; None: no limit."""
 
     def lowered(self, other: "Limits | None") -> "Limits":
@@ -59,6 +63,21 @@ class RuntimeChoice(Word):
 
     kind: str = "local"
     options: dict[str, Any] = Field(default_factory=dict)
+
+
+FINISH = ActionSpec(
+    name="finish",
+    description="End the attempt and give your final answer, if one is asked for.",
+    parameters=MappingProxyType(
+        {
+            "type": "object",
+            "properties": {"answer": {"description": "The final answer, any JSON."}},
+            "additionalProperties": False,
+        }
+    ),
+    read_only=True,
+)
+"""What an Agent ends its attempt with. Belongs to no App: no Step, no reward."""
 
 
 class Actions:
@@ -133,8 +152,10 @@ class Environment(Word):
         if not isinstance(value, Mapping):
             raise ValueError(f"apps is a mapping from a name to an App class, got {value!r}")
         for name, app in value.items():
-            if not (isinstance(name, str) and name.isidentifier() and "__" not in name):
-                raise ValueError(f"App name {name!r} must be an identifier without '__'")
+            if not (isinstance(name, str) and APP_NAME.fullmatch(name)):
+                raise ValueError(
+                    f"App name {name!r} must be lower-case words of letters and digits, joined by '-' or '_'"
+                )
             if not (isinstance(app, AppDeclaration) or (isinstance(app, type) and issubclass(app, App))):
                 raise ValueError(f"App {name!r} is {app!r}; give a class derived from App")
         return value
@@ -249,6 +270,11 @@ class Environment(Word):
     def __hash__(self) -> int:
         return hash((self.name, self.content_hash))
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.folder is not None:
+            return _from_project, (str(self.folder), self.name)
+        return super().__reduce_ex__(protocol)
+
     def __getstate__(self) -> dict[Any, Any]:
         state = super().__getstate__()
         state["__dict__"] = {**state["__dict__"], "apps": dict(self.apps)}
@@ -293,3 +319,10 @@ class Environment(Word):
         if self._gym is None:
             raise DefinitionError(f"Environment {self.name!r} has no episode yet; call reset() first.")
         return self._gym
+
+
+def _from_project(folder: str, name: str) -> Environment:
+    """A project's Environment, in another process. The project is named, not imported: it stands above."""
+    project = kinds.load("plural.faces", "plural_gym.project:Project").open(folder)
+    environment: Environment = project.environments[name]
+    return environment

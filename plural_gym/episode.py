@@ -5,7 +5,9 @@ Built by the host while the Apps still run, or from a Trial's folder in replay.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 from plural_gym.app import Control
@@ -162,10 +164,15 @@ class HindsightTrial:
         Raises:
             GradingFault: no step or call has that id, or the value is not a finite number.
         """
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            raise GradingFault(f"credit {value!r} is not a finite number.")
+        given: Any = value
+        number = math.inf
+        if not isinstance(given, bool) and isinstance(given, Real):
+            with suppress(OverflowError):
+                number = float(given)
+        if not math.isfinite(number):
+            raise GradingFault(f"credit {ascii(value)[:80]} is not a finite number.")
         if any(record["event_id"] == event_id for record in self.trajectory):
-            return Credit(event_id, float(value), "step")
+            return Credit(event_id, number, "step")
         if any(record["event_id"] == event_id for record in self.calls):
-            return Credit(event_id, float(value), "model_call")
-        raise GradingFault(f"no step or model call has the event_id {event_id!r}.")
+            return Credit(event_id, number, "model_call")
+        raise GradingFault(f"no step or model call has the event_id {ascii(event_id)[:80]}.")

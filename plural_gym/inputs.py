@@ -37,7 +37,9 @@ class Inputs:
         self._kept: dict[tuple[str, str], Any] = {}
         self.problems: dict[str, None] = {}
         """Why the copy does not hold everything, in order; empty where it does."""
-        root.mkdir(parents=True, exist_ok=True)
+        # As private as the Trials: the copy holds answer keys.
+        root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        root.mkdir(mode=0o700, exist_ok=True)
         self._manifest(root / "project.yaml", {"name": "inputs", "version": "0.1.0"})
 
     def keep(self, tasks: Iterable[Task], agents: Iterable[Agent], benchmark: Benchmark | None) -> None:

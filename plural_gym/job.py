@@ -6,19 +6,23 @@ The record on disk is the truth: `JobResult` and everything built on it read the
 import hashlib
 import json
 import os
+import re
 import secrets
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
 from plural_gym import kinds
 from plural_gym.agent import Agent
 from plural_gym.benchmark import Benchmark
-from plural_gym.errors import DefinitionError, PluralError, RecordError, UsageError
+from plural_gym.errors import CredentialMissing, DefinitionError, PluralError, RecordError, UsageError
+from plural_gym.execution import TrialCancelled, is_repeated, run_trial
 from plural_gym.executor import Executor
 from plural_gym.inputs import Inputs
 from plural_gym.leaderboard import Leaderboard
@@ -30,13 +34,14 @@ from plural_gym.records.job_folder import JobFolder, JobStore
 from plural_gym.records.trial_folder import TrialFolder
 from plural_gym.runtime import Runtime
 from plural_gym.task import Task, TaskSet
-from plural_gym.trial import Trial, TrialCancelled, TrialPlan, run_trial, why_not_rerunnable
+from plural_gym.trial import Trial, TrialPlan, why_not_rerunnable
 
 Mode = Literal["eval", "train"]
 JOBS = Path(".plural") / "jobs"
 SCHEMA = "plural.job/1"
 _PINNED = ("seed", "attempts", "mode", "tasks", "agents", "benchmark")
 """What two runs of one Job must agree on."""
+_JOB_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,14 @@ class Job:
     ) -> None:
         if (tasks is None) == (benchmark is None):
             raise DefinitionError("a Job runs either tasks or a benchmark; give one of them.")
+        if benchmark is not None and not isinstance(benchmark, Benchmark):
+            raise DefinitionError(f"benchmark is {benchmark!r}; pass project.benchmarks[...].")
+        given: tuple[Any, Any] = (tasks, agents)
+        if isinstance(given[0], Task) or isinstance(given[1], Agent):
+            raise DefinitionError("tasks and agents are sequences: tasks=[task], agents=[agent].")
+        strange = next((agent for agent in agents if not isinstance(agent, Agent)), None)
+        if strange is not None:
+            raise DefinitionError(f"agents holds {strange!r}, which is no Agent; pass project.agents[...].")
         chosen = benchmark.tasks if benchmark is not None else tasks
         assert chosen is not None
         self.tasks = chosen if isinstance(chosen, TaskSet) else TaskSet.of(list(chosen))
@@ -113,6 +126,14 @@ class Job:
         for what, value in (("attempts", attempts), ("concurrency", concurrency)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise DefinitionError(f"{what} is a whole number from 1, got {value!r}.")
+        seed = _whole_seed(seed)
+        if job_id is not None and not (isinstance(job_id, str) and _JOB_ID.fullmatch(job_id)):
+            raise DefinitionError(
+                f"job_id is 1 to 64 letters, digits, '-' and '_', got {ascii(job_id)[:80]}."
+            )
+        for agent in agents:
+            agent.driver()
+            _require_credentials(agent)
         if mode not in ("eval", "train"):
             raise DefinitionError(f"mode is 'eval' or 'train', not {mode!r}.")
         self.agents = tuple(agents)
@@ -183,15 +204,14 @@ class Job:
     def run(self) -> "JobResult":
         """Run every Trial that has not finished yet, seal the ledger, and return the result.
 
-        A Job that was killed goes on where it stopped. Ctrl-C ends the Trials in flight unsealed and raises
+        A Job that was killed goes on where it stopped, and Trials that the machine failed (`infrastructure`)
+        are run again, once in each `run`. Ctrl-C ends the Trials in flight unsealed and raises
         KeyboardInterrupt; `run` again resumes.
 
         Raises:
             MachineError: the Job runs in another process, or the machine could not.
             RecordError: the folder belongs to a Job with other inputs.
         """
-        for agent in self.agents:
-            agent.driver()
         kinds_used = {task.environment.runtime.kind for task in _distinct_environments(self.tasks)}
         runtime_classes = {kind: kinds.load("plural.runtimes", kind) for kind in kinds_used}
         source = self._prepare()
@@ -234,8 +254,9 @@ class Job:
             self._why_not = self._why_not or self._unlike(pins)
             pins |= {"rerunnable": not self._why_not, "why_not": list(self._why_not)}
             self.folder.create({**pins, "created": time.time()})
-        words = [*self.agents, *(task for task in self.tasks), *(task.environment for task in self.tasks)]
-        if self._why_not or any(word.folder is None for word in words):
+        folders = [agent.folder for agent in self.agents]
+        folders += [folder for task in self.tasks for folder in (task.folder, task.environment.folder)]
+        if self._why_not or None in folders:
             return self
         return self._copy(pins)
 
@@ -262,12 +283,22 @@ class Job:
                 return None
             folder = self.folder.trial(plan.id)
             if folder.result_path.exists() and folder.finished():
-                return folder.result(), True
+                known = folder.result()
+                if not is_repeated(known):
+                    return known, True
+                forget_ledger()
             runtime = runtimes[plan.task.environment.runtime.kind]
             try:
                 return run_trial(plan, folder, runtime, self._stop), False
             except TrialCancelled:
                 return None
+
+        guard = threading.Lock()
+
+        def forget_ledger() -> None:
+            # It may hold the rows of a Trial that is played again; sealed anew, it holds the new ones alone.
+            with guard:
+                shutil.rmtree(self.folder.ledger_path, ignore_errors=True)
 
         def abandon() -> None:
             self._stop.set()
@@ -373,7 +404,7 @@ class JobResult:
     def exam(self) -> str:
         """What was run: `name@version` of the Benchmark, or how many Tasks."""
         pin = self._pins["benchmark"]
-        return f"{pin['name']}@{pin['version']}" if pin else f"{len(self._pins['tasks'])} Tasks"
+        return f"{pin['name']}@{pin['version']}" if pin else "no Benchmark"
 
     @property
     def rules(self) -> Rules:
@@ -440,6 +471,24 @@ def _reopened(folder: JobFolder, pins: Mapping[str, Any], **settings: Any) -> Jo
         directory=folder.path.parent,
         **settings,
     )
+
+
+def _whole_seed(seed: Any) -> int:
+    """A seed as an int; NumPy's integers are such. Raises DefinitionError for anything else."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise DefinitionError(f"seed is a whole number, got {seed!r}.")
+    if not -(2**63) <= (whole := int(seed)) < 2**63:
+        raise DefinitionError("seed is a whole number of at most 64 bits: from -2**63 to 2**63 - 1.")
+    return whole
+
+
+def _require_credentials(agent: Agent) -> None:
+    """Raise CredentialMissing where the environment does not hold what an Agent names."""
+    missing = [name for name in agent.credentials if not os.environ.get(name)]
+    if missing:
+        raise CredentialMissing(
+            f"Agent {agent.name!r} needs the credential {missing[0]}; set the variable of that name."
+        )
 
 
 def _distinct_environments(tasks: TaskSet) -> list[Task]:

@@ -4,11 +4,14 @@
 """
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from plural_gym.statistics import Interval
+
+_DIGITS = 12
+"""Decimals of a spread in JSON: what lies behind them is the noise of a square root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +62,25 @@ class Leaderboard:
 
     def to_json(self) -> dict[str, Any]:
         """The leaderboard as JSON values."""
-        rows = [{**asdict(row), "interval": row.interval and list(row.interval)} for row in self.rows]
+        rows = [
+            {
+                **asdict(row),
+                "interval": row.interval and list(row.interval),
+                "spread": None if row.spread is None else round(row.spread, _DIGITS),
+            }
+            for row in self.rows
+        ]
         return {"benchmark": self.benchmark, "tasks": self.tasks, "rows": rows}
 
     def __str__(self) -> str:
         lines = [_HEADER, *map(_cells, self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ["  ".join(map(_aligned, line, widths, range(len(line)))).rstrip() for line in lines]
-        size = "1 Task" if self.tasks == 1 else f"{self.tasks} Tasks"
-        return "\n".join([f"{self.benchmark} ({size})", *table, *self._notes()])
+        return "\n".join([f"{self.benchmark} ({_counted(self.tasks)})", *table, *self._notes()])
 
     def _repr_html_(self) -> str:
-        def row(tag: str, cells: Sequence[str]) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-        body = "".join(row("td", _cells(standing)) for standing in self.rows)
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self._notes())
-        caption = html.escape(f"{self.benchmark} ({self.tasks} Task{'s' * (self.tasks != 1)})")
-        return f"<table><caption>{caption}</caption>{row('th', _HEADER)}{body}</table>{notes}"
+        caption = f"{self.benchmark} ({_counted(self.tasks)})"
+        return _page(caption, _HEADER, map(_cells, self.rows), self._notes())
 
     def _notes(self) -> list[str]:
         notes = []
@@ -128,7 +132,17 @@ class Comparison:
         return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 
     def __str__(self) -> str:
-        lines = [f"{self.a} against {self.b}, {len(self.tasks)} Tasks in common"]
+        return "\n".join([self._title(), *self._notes()])
+
+    def _repr_html_(self) -> str:
+        rows = [[one.task, _number(one.a), _number(one.b), f"{one.difference:+.3f}"] for one in self.tasks]
+        return _page(self._title(), ["task", self.a, self.b, "difference"], rows, self._notes())
+
+    def _title(self) -> str:
+        return f"{self.a} against {self.b}, {_counted(len(self.tasks))} in common"
+
+    def _notes(self) -> list[str]:
+        lines = []
         if self.difference is not None:
             within = "" if self.interval is None else " [{:+.3f}, {:+.3f}]".format(*self.interval)
             lines.append(f"difference {self.difference:+.3f}{within}, p = {self.p_value:.3g}")
@@ -136,12 +150,27 @@ class Comparison:
         for who, names in ((self.a, self.only_in_a), (self.b, self.only_in_b)):
             if names:
                 lines.append(f"only {who} has a score for: {', '.join(names)}")
-        return "\n".join(lines)
+        return lines
 
 
 # --- as text ---
 
 _HEADER = ["", "agent", "score", "95 %", "spread", "success", "coverage", "trials", "failed", "cost", "p50"]
+
+
+def _page(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], notes: Iterable[str]) -> str:
+    """A table with notes below it, as a notebook shows it."""
+
+    def row(tag: str, cells: Sequence[str]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    body = "".join(row("td", cells) for cells in rows)
+    below = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
+    return f"<table><caption>{html.escape(caption)}</caption>{row('th', header)}{body}</table>{below}"
+
+
+def _counted(tasks: int) -> str:
+    return f"{tasks:,} Task" + "s" * (tasks != 1)
 
 
 def _cells(row: Standing) -> list[str]:

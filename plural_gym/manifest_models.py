@@ -29,6 +29,7 @@ MODEL_RULE: Final = "model_rule"
 """Error type of keys that contradict each other; its context holds `rules`: (key or "", sentence) pairs."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+_APP_NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _VERSION_ENDING = re.compile(r"-v[0-9]+\Z")
 _SEMVER = re.compile(
     r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
@@ -54,6 +55,12 @@ def _name(value: str) -> str:
         slug = _VERSION_ENDING.sub("", slug)
         rule = "be 1 to 64 lower-case letters, digits and dashes, and start with a letter or digit"
         raise _refuse(rule, f"; try {slug!r}" if slug else "")
+    return value
+
+
+def _app_name(value: str) -> str:
+    if not _APP_NAME.fullmatch(value):
+        raise _refuse("be lower-case words of letters and digits, joined by single dashes or underscores")
     return value
 
 
@@ -121,6 +128,7 @@ def _distinct(values: list[str]) -> list[str]:
 
 
 Name = Annotated[str, AfterValidator(_name)]
+AppName = Annotated[str, AfterValidator(_app_name)]
 Version = Annotated[str, BeforeValidator(_version)]
 Kind = Annotated[str, AfterValidator(_kind)]
 RelativePath = Annotated[str, AfterValidator(_relative_path)]
@@ -132,7 +140,7 @@ TaskPattern = Annotated[str, AfterValidator(_task_pattern)]
 Names = Annotated[list[Name], AfterValidator(_distinct)]
 Credentials = Annotated[list[Credential], AfterValidator(_distinct)]
 Json = dict[str, JsonValue]
-Setup = dict[Name, Json]
+Setup = dict[AppName, Json]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Word = Literal["apps", "environments", "tasks", "verifiers", "agents", "harnesses", "benchmarks"]
@@ -257,18 +265,11 @@ class LimitsManifest(ManifestModel):
     """Most that an attempt's model calls may cost."""
 
 
-class PartyManifest(ManifestModel):
-    """Who shares the world: one seat an Agent."""
-
-    seats: Annotated[Names, Field(min_length=1)]
-    """The seats' names, in order."""
-
-
 class EnvironmentManifest(ResourceManifest):
     """`environment.yaml`: Apps, and where they run."""
 
     apps: dict[
-        Name,
+        AppName,
         Annotated[
             Annotated[InlineApp, Tag("mapping")] | Annotated[Name, Tag("text")],
             Discriminator(_text_or_mapping),
@@ -283,8 +284,6 @@ class EnvironmentManifest(ResourceManifest):
     """Limits of one attempt; a Task may lower them."""
     finish: Literal["auto", "always", "never"] = "auto"
     """Whether `finish(answer)` is offered beside the Apps' actions."""
-    party: PartyManifest | None = None
-    """The seats, where several Agents share an episode; None: one Agent works alone."""
     metadata: Json = {}
     """Free notes; the Agent never sees them."""
 

@@ -8,6 +8,7 @@ Task when it is played. `validate` reads everything and tells every problem at o
 import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -19,6 +20,7 @@ from plural_gym.benchmark import Benchmark
 from plural_gym.environment import Environment
 from plural_gym.errors import PluralError, Problem, ProjectError, UnknownName, suggest
 from plural_gym.harness import Harness, as_harness
+from plural_gym.manifest import Loc
 from plural_gym.project_files import WORDS, Found, Layout, find_root
 from plural_gym.project_tasks import TaskFolder
 from plural_gym.project_words import (
@@ -28,6 +30,7 @@ from plural_gym.project_words import (
     build_environment,
     build_harness,
     build_verifier,
+    declared_apps,
 )
 from plural_gym.task import Task, TaskSet
 from plural_gym.verifier import Verifier
@@ -87,10 +90,11 @@ class ProjectTasks(TaskSet):
     """
 
     def __init__(
-        self, names: Mapping[str, str | None], build: Callable[[str], Task], broken: set[str]
+        self, names: Mapping[str, str | None], build: Callable[[str], Task], broken: set[str], root: Path
     ) -> None:
         super().__init__(list(names), build, names)
         self._broken = broken
+        self._root = str(root)
 
     def full_name(self, name: str) -> str:
         try:
@@ -162,7 +166,7 @@ class Project:
                 except ProjectError:
                     names[name] = None
                     broken.add(name)
-            return ProjectTasks(names, self._build_task, broken)
+            return ProjectTasks(names, self._build_task, broken, self.root)
 
     def tasks_of(self, environment: str, split: str | None = None) -> TaskSet:
         """The Tasks that play in one Environment, none of them built; None for `split` means all.
@@ -200,6 +204,7 @@ class Project:
         for mapping in mappings:
             problems.update(dict.fromkeys(_problems(mapping)))
         problems.update(dict.fromkeys(self._check_actions()))
+        warnings.update(dict.fromkeys(self._idle_apps()))
         for folder in self._task_folders.values():
             found, likely = folder.check()
             problems.update(dict.fromkeys(found))
@@ -212,9 +217,14 @@ class Project:
     @functools.cached_property
     def _task_folders(self) -> dict[str, TaskFolder]:
         return {
-            name: TaskFolder(found, self.environments, self.verifiers, self.agents)
+            name: TaskFolder(found, self.environments, self.verifiers, self.agents, self._apps_of)
             for name, found in self._layout.resources("tasks").items()
         }
+
+    def _apps_of(self, environment: str) -> Mapping[str, AppDeclaration | None] | None:
+        """The Apps of an Environment, whatever else is wrong with it; None where it names none."""
+        found = self._layout.one("environments", environment)
+        return declared_apps(found, self.apps) if "apps" in found.document.data else None
 
     def _build_task(self, name: str) -> Task:
         with self._lock:
@@ -248,9 +258,28 @@ class Project:
                 continue
             for app, declaration in environment.declarations.items():
                 try:
-                    kinds.load("plural.apps", declaration.kind).describe(declaration)
+                    kind = kinds.load("plural.apps", declaration.kind)
+                    kind.describe(declaration)
+                    kind.setup_fields(declaration)
                 except PluralError as error:
                     yield found.problem(("apps", app), str(error))
+
+    def _idle_apps(self) -> Iterator[Problem]:
+        """Apps without any action, where somebody has forgotten a mark more often than not."""
+        declared: list[tuple[Found, Loc, AppDeclaration]] = []
+        for name, found in self._layout.resources("apps").items():
+            with suppress(ProjectError):
+                declared.append((found, ("class",), self.apps[name]))
+        for name, found in self._layout.resources("environments").items():
+            with suppress(ProjectError):
+                apps = self.environments[name].declarations
+                declared += [(found, ("apps", app), declaration) for app, declaration in apps.items()]
+        for found, where, declaration in declared:
+            with suppress(PluralError):
+                code = declaration.options.get("class")
+                if code is not None and not kinds.load("plural.apps", declaration.kind).describe(declaration):
+                    said = f"App class {code.__name__!r} offers no action; mark a method with @action."
+                    yield found.problem(where, said)
 
     def __repr__(self) -> str:
         return f"Project({self.name!r}, {str(self.root)!r})"

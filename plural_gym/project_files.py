@@ -10,8 +10,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
+from plural_gym import manifest_partial
 from plural_gym.errors import DefinitionError, Problem, ProjectError, UsageError
 from plural_gym.manifest import Document, Loc, load
 from plural_gym.manifest_models import (
@@ -73,6 +74,16 @@ class Found:
         assert isinstance(found, model)
         return found
 
+    @functools.cached_property
+    def _partial(self) -> manifest_partial.Partial[ResourceManifest]:
+        return manifest_partial.read(self.document, WORDS[self.word][1])
+
+    def partial(self, model: type[M]) -> manifest_partial.Partial[M]:
+        """What of the manifest can be read. Raises ProjectError where nothing can."""
+        found: Any = self._partial
+        assert isinstance(found.manifest, model)
+        return found  # type: ignore[no-any-return]
+
     def mentions(self, *keys: str) -> bool:
         """Whether the manifest's text holds one of `keys` at all: cheaper than reading it."""
         try:
@@ -86,15 +97,26 @@ class Found:
         return self.document.problem(loc, message)
 
 
-class Findings:
-    """Gathers what is wrong with one resource, so that all of it is told at once."""
+class Findings(Generic[M]):
+    """Gathers what is wrong with one resource, so that all of it is told at once.
 
-    def __init__(self, found: Found, manifest: ResourceManifest) -> None:
+    Raises:
+        ProjectError: nothing of the manifest can be read.
+    """
+
+    def __init__(self, found: Found, model: type[M]) -> None:
+        partial = found.partial(model)
         self.found = found
-        self.problems: list[Problem] = []
-        misnamed = check_name(found.name, manifest)
+        self.manifest = partial.manifest
+        """As far as it could be read: None where a needed key is wrong or missing, else its default."""
+        self.document = partial.document
+        """What `manifest` was read from."""
+        self.dropped = partial.dropped
+        """Keys of which something could not be read."""
+        self.problems = list(partial.problems)
+        misnamed = None if self.manifest.name is None else check_name(found.name, self.manifest)
         if misnamed is not None:
-            self.problems.append(found.problem(("name",), misnamed))
+            self.add(("name",), misnamed)
 
     def at(self, *loc: int | str, label: str = "") -> "_Place":
         """A block whose errors become Problems at `loc` instead of leaving it.
@@ -103,9 +125,13 @@ class Findings:
         """
         return _Place(self, loc, label)
 
+    def line(self, loc: Loc) -> int:
+        """The line of `loc` in the file."""
+        return self.document.line(loc)
+
     def add(self, loc: Loc, message: str) -> None:
         """One more Problem of the manifest."""
-        self.problems.append(self.found.problem(loc, message))
+        self.problems.append(self.document.problem(loc, message))
 
     def settle(self) -> None:
         """Raise ProjectError with everything found; nothing where all is well."""
@@ -114,7 +140,7 @@ class Findings:
 
 
 class _Place:
-    def __init__(self, findings: Findings, loc: Loc, label: str) -> None:
+    def __init__(self, findings: "Findings[Any]", loc: Loc, label: str) -> None:
         self._findings, self._loc, self._label = findings, loc, label
 
     def __enter__(self) -> None: ...
@@ -195,9 +221,26 @@ class Layout:
             message = f"folder {pattern!r} of {word} does not exist; create it or remove the line."
             self.problems.append(self.document.problem(("folders", word), message))
         for parent in parents:
+            if self._leads_out(parent):
+                continue
             for folder in sorted(parent.iterdir()):
-                if folder.is_dir() and not folder.name.startswith((".", "_")):
+                if folder.name.startswith((".", "_")):
+                    continue
+                # Of a folder with a manifest the manifest tells it, when that is read.
+                manifest = folder / f"{WORDS[word][0]}.yaml"
+                if not manifest.is_file() and self._leads_out(folder):
+                    continue
+                if folder.is_dir():
                     yield folder
+
+    def _leads_out(self, path: Path) -> bool:
+        """Whether a folder or file lies outside the project by a link, which is told."""
+        if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
+            return False
+        shown = Path(os.path.relpath(path, self.root)).as_posix()
+        message = "is a link out of the project; copy what it needs into the project, or remove it."
+        self.problems.append(Problem(shown, None, message))
+        return True
 
     def _tell_missing(self, resource: Found) -> None:
         """A folder without its manifest is a mistake where it holds another YAML file."""

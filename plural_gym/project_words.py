@@ -37,35 +37,50 @@ from plural_gym.verifier import RubricCriterion, Verifier, total_reward
 
 def build_app(found: Found) -> AppDeclaration:
     """The App that several Environments may name."""
-    manifest = found.manifest(AppManifest)
-    findings = Findings(found, manifest)
+    findings = Findings(found, AppManifest)
+    manifest = findings.manifest
     declaration = _declaration(findings, (), manifest)
     findings.settle()
     assert declaration is not None
     return declaration
 
 
-def build_environment(found: Found, apps: Mapping[str, AppDeclaration]) -> Environment:
-    """The Environment, its Apps' classes loaded and its Resources found."""
-    manifest = found.manifest(EnvironmentManifest)
-    findings = Findings(found, manifest)
-    declared: dict[str, AppDeclaration | None] = {}
-    for name, app in manifest.apps.items():
+def declared_apps(
+    found: Found, apps: Mapping[str, AppDeclaration], findings: Findings[EnvironmentManifest] | None = None
+) -> dict[str, AppDeclaration | None]:
+    """The Apps of an Environment, whatever else is wrong with it; None for an App that is wrong itself.
+
+    `findings`: where what is wrong with them is told.
+
+    Raises:
+        ProjectError: nothing of the manifest can be read.
+    """
+    findings = findings or Findings(found, EnvironmentManifest)
+    written = found.document.data.get("apps")
+    declared: dict[str, AppDeclaration | None] = dict.fromkeys(written if isinstance(written, dict) else ())
+    for name, app in findings.manifest.apps.items():
         if isinstance(app, str):
             with findings.at("apps", name):
                 declared[name] = apps[app]
         else:
             declared[name] = _declaration(findings, ("apps", name), app)
+    return declared
+
+
+def build_environment(found: Found, apps: Mapping[str, AppDeclaration]) -> Environment:
+    """The Environment, its Apps' classes loaded and its Resources found."""
+    findings = Findings(found, EnvironmentManifest)
+    manifest = findings.manifest
+    declared = declared_apps(found, apps, findings)
     with findings.at("runtime", "kind"):
         require_kind("plural.runtimes", manifest.runtime.kind)
     for index, path in enumerate(manifest.resources):
         with findings.at("resources", index):
-            line = found.document.line(("resources", index))
+            line = findings.line(("resources", index))
             inside(found.root, found.folder, path, file=found.file, line=line)
-    extra = {} if manifest.party is None else {"party": manifest.party.model_dump()}
     made: Environment | None = None
     if not findings.problems:
-        with findings.at("party" if extra else "apps"):
+        with findings.at("apps"):
             made = Environment(
                 **_described(manifest),
                 apps=declared,
@@ -74,7 +89,6 @@ def build_environment(found: Found, apps: Mapping[str, AppDeclaration]) -> Envir
                 limits=limits(manifest.limits) or Limits(),
                 finish=manifest.finish,
                 metadata=manifest.metadata,
-                **extra,
             )
     findings.settle()
     assert made is not None
@@ -84,8 +98,8 @@ def build_environment(found: Found, apps: Mapping[str, AppDeclaration]) -> Envir
 
 def build_verifier(found: Found) -> Verifier:
     """The Verifier of its kind; keys that the manifest leaves out are the kind's to decide."""
-    manifest = found.manifest(VerifierManifest)
-    findings = Findings(found, manifest)
+    findings = Findings(found, VerifierManifest)
+    manifest = findings.manifest
     given: dict[str, Any] = dict(manifest.options)
     for key in ("check", "reward", "hindsight"):
         reference = getattr(manifest, key)
@@ -113,8 +127,8 @@ def build_verifier(found: Found) -> Verifier:
 
 def build_harness(found: Found, options: Mapping[str, Any] | None = None) -> Harness:
     """The Harness of its kind. `options`: an Agent's own, laid over the manifest's config."""
-    manifest = found.manifest(HarnessManifest)
-    findings = Findings(found, manifest)
+    findings = Findings(found, HarnessManifest)
+    manifest = findings.manifest
     config: dict[str, Any] = {**manifest.config, **(options or {})}
     if manifest.play is not None:
         config["play"] = _code(findings, ("play",), manifest.play)
@@ -135,11 +149,12 @@ def build_harness(found: Found, options: Mapping[str, Any] | None = None) -> Har
 
 def build_agent(found: Found, harness_of: Callable[[str, Mapping[str, Any]], Harness]) -> Agent:
     """The Agent. `harness_of`: a Harness by name and an Agent's options for it."""
-    manifest = found.manifest(AgentManifest)
-    findings = Findings(found, manifest)
+    findings = Findings(found, AgentManifest)
+    manifest = findings.manifest
     harness: Harness | None = None
-    with findings.at("harness"):
-        harness = harness_of(manifest.harness, manifest.harness_options)
+    if not {"harness", "harness_options"} & findings.dropped:
+        with findings.at("harness"):
+            harness = harness_of(manifest.harness, manifest.harness_options)
     instructions = text(findings, ("instructions",), manifest.instructions)
     findings.settle()
     made = Agent(
@@ -156,20 +171,21 @@ def build_agent(found: Found, harness_of: Callable[[str, Mapping[str, Any]], Har
 
 def build_benchmark(found: Found, tasks: TaskSet, folder_of: Callable[[str], TaskSet]) -> Benchmark:
     """The Benchmark; its Tasks stay unbuilt. `folder_of`: the Tasks of one task folder."""
-    manifest = found.manifest(BenchmarkManifest)
-    findings = Findings(found, manifest)
+    findings = Findings(found, BenchmarkManifest)
+    manifest = findings.manifest
     chosen: dict[str, None] = {}
-    for index, entry in enumerate(manifest.tasks):
+    for index, entry in enumerate(manifest.tasks or ()):
         with findings.at("tasks", index):
             for name in _selected(entry, tasks, folder_of):
                 if name in chosen and entry == name:
                     findings.add(("tasks", index), f"Task {name!r} stands here twice; remove one.")
                 chosen[name] = None
+    known = not findings.problems
     weights: dict[str, float] = {}
     for pattern, weight in manifest.weights.items():
         with findings.at("weights", pattern):
             names = [name for name in _matching(pattern, tasks, folder_of) if name in chosen]
-            if not names:
+            if not names and known:
                 raise UnknownName(f"weight of {pattern!r} is of no Task in this Benchmark; remove it.")
             # A name says more than a pattern, wherever it stands.
             weights.update((name, weight) for name in names if name not in weights or _is_name(pattern))
@@ -195,7 +211,8 @@ def _selected(
     if entry.split is not None:
         found = found.split(entry.split)
     if entry.limit is not None and entry.limit > len(found):
-        raise UnknownName(f"limit {entry.limit} is more than the {len(found)} Tasks there are; lower it.")
+        held = f"the {len(found)} Tasks there are" if len(found) != 1 else "the 1 Task there is"
+        raise UnknownName(f"limit {entry.limit} is more than {held}; lower it.")
     return found.names[: entry.limit]
 
 
@@ -222,11 +239,11 @@ def limits(manifest: LimitsManifest) -> Limits | None:
     return Limits(**given) if given else None
 
 
-def text(findings: Findings, loc: Loc, value: str) -> str:
+def text(findings: Findings[Any], loc: Loc, value: str) -> str:
     """A text of the manifest, or what the Markdown file it names holds."""
     found = findings.found
     with findings.at(*loc):
-        return text_or_file(found.root, found.folder, value, file=found.file, line=found.document.line(loc))
+        return text_or_file(found.root, found.folder, value, file=found.file, line=findings.line(loc))
     return value
 
 
@@ -247,7 +264,7 @@ def _described(manifest: ResourceManifest) -> dict[str, Any]:
     }
 
 
-def _declaration(findings: Findings, loc: Loc, manifest: InlineApp) -> AppDeclaration | None:
+def _declaration(findings: Findings[Any], loc: Loc, manifest: InlineApp) -> AppDeclaration | None:
     """The App of a manifest, or of a part of one; None where a problem was found."""
     before = len(findings.problems)
     options: dict[str, Any] = dict(manifest.options)
@@ -266,13 +283,13 @@ def _declaration(findings: Findings, loc: Loc, manifest: InlineApp) -> AppDeclar
     return AppDeclaration(manifest.kind, options, findings.found.folder)
 
 
-def _code(findings: Findings, loc: Loc, reference: str) -> Any:
+def _code(findings: Findings[Any], loc: Loc, reference: str) -> Any:
     """The object that `file.py:name` names; None where a problem was found."""
     found = findings.found
     with findings.at(*loc, label=str(loc[-1])):
         parts = split_code_reference(reference)
         assert parts is not None
-        inside(found.root, found.folder, parts[0], file=found.file, line=found.document.line(loc))
+        inside(found.root, found.folder, parts[0], file=found.file, line=findings.line(loc))
         try:
             return refs.load(reference, found.folder)
         except SystemExit as error:

@@ -3,20 +3,16 @@
 `plural task validate --run` comes here. It gives warnings, for people to judge: a Task may be meant that way.
 """
 
-import inspect
 import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from plural_gym.agent import Agent
-from plural_gym.errors import PluralError
+from plural_gym.errors import GradingFault, PluralError
 from plural_gym.harness import Seat, TaskBrief
 from plural_gym.job import Job
 from plural_gym.project import Project
-from plural_gym.refs import origin
 from plural_gym.task import Task
-from plural_gym.verifier import Verifier, total_reward
 
 IDLE = "does-nothing"
 SOLVED = 1.0
@@ -34,7 +30,7 @@ def prove_task(
     Args:
         threshold: the score from which the Task counts as solved.
     """
-    warnings = list(_unread_answer_key(task))
+    warnings: list[str] = []
     agents = [Agent(name=IDLE, harness=_do_nothing)]
     if task.oracle is not None:
         try:
@@ -56,41 +52,6 @@ def _do_nothing(task: TaskBrief, seat: Seat) -> None:
     """The Agent that a Task must not reward."""
 
 
-def _unread_answer_key(task: Task) -> Iterator[str]:
-    if task.expected is None or any(_reads_expected(verifier) for verifier in task.verifiers):
-        return
-    names = ", ".join(verifier.name for verifier in task.verifiers)
-    yield (
-        f"its answer key `expected` is set, and no Verifier reads it (none of {names} mentions "
-        "`.expected`); read episode.expected, or remove it."
-    )
-
-
-def _reads_expected(verifier: Verifier) -> bool:
-    """Whether its source mentions `.expected`. A judge or a reviewer is shown the answer key always."""
-    functions = [function for function in verifier.functions().values() if function is not total_reward]
-    if not verifier.functions():
-        return True
-    return any(".expected" in text for text in _texts(verifier, functions))
-
-
-def _texts(verifier: Verifier, functions: Sequence[Any]) -> Iterator[str]:
-    """The source of a Verifier: its folder's Python files, else what its functions' files hold."""
-    if verifier.folder is not None:
-        files = set(verifier.folder.rglob("*.py"))
-    else:
-        files = {Path(found) for function in functions if (found := origin(function).file) is not None}
-    for path in sorted(files):
-        yield path.read_text(encoding="utf-8", errors="replace")
-    for function in functions:
-        if origin(function).file is None:
-            try:
-                yield inspect.getsource(function)
-            except (OSError, TypeError):
-                # Its source cannot be had, so nothing can be said against it.
-                yield ".expected"
-
-
 def _broken(results: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Author code that failed, each failure once; a Harness's own is told with its Agent."""
     told: dict[str, None] = {}
@@ -101,7 +62,12 @@ def _broken(results: Sequence[dict[str, Any]]) -> Iterator[str]:
             words = fault["where"].split(" ")
             who = f"Verifier {words[1]}'s {words[2]}" if words[0] == "verifier" and len(words) > 2 else ""
             who = who or fault["where"].capitalize()
-            told[f"{who} raised {fault['type']}: {fault['message']} (at {fault['at']})."] = None
+            happened = f" raised {fault['type']}: {fault['message']}"
+            if fault["type"] == GradingFault.__name__:  # no code raised it: "check returned None, which ..."
+                hook = f"{words[-1]} "
+                said = fault["message"]
+                happened = f" {said.removeprefix(hook)}" if said.startswith(hook) else f": {said}"
+            told[f"{who}{happened} (at {fault['at']})."] = None
     yield from told
 
 

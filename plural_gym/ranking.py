@@ -179,12 +179,8 @@ def _score(scores: Mapping[str, Sequence[float]], rules: Rules) -> float | None:
 def _paired(
     a: Mapping[str, float], b: Mapping[str, float], tasks: Sequence[str], rules: Rules
 ) -> statistics.PairedDifference:
-    """Weights enter by scaling both sides, so that the mean difference is the weighted one."""
-    weights = _weights(tasks, rules)
-    scale = [weight * len(weights) / sum(weights) for weight in weights]
     return statistics.paired_difference(
-        [a[task] * factor for task, factor in zip(tasks, scale, strict=True)],
-        [b[task] * factor for task, factor in zip(tasks, scale, strict=True)],
+        [a[task] for task in tasks], [b[task] for task in tasks], weights=_weights(tasks, rules)
     )
 
 

@@ -23,6 +23,8 @@ from plural_gym.errors import DefinitionError, raised_at, suggest
 
 _loaded: dict[tuple[str, str], types.ModuleType] = {}
 _loading = threading.RLock()
+_BY_VALUE = "<dynamic-code>"
+"""What stands for the file in code that was pickled by value."""
 
 
 def load(reference: str, folder: Path) -> Any:
@@ -120,7 +122,7 @@ def origin(target: Any) -> Origin:
         return Origin(name, loaded[0], loaded[1], None)
     try:
         file = inspect.getsourcefile(target)
-    except TypeError:
+    except (TypeError, OSError):
         file = None
     if file is None or not Path(file).is_file():
         return Origin(name, None, None, f"{name} is defined in a notebook or at a prompt, not in a file")
@@ -150,7 +152,7 @@ def pack(target: Any) -> dict[str, str]:
     if register:
         cloudpickle.register_pickle_by_value(module)
     try:
-        return {"pickle": base64.b64encode(cloudpickle.dumps(target)).decode()}
+        packed = {"pickle": base64.b64encode(cloudpickle.dumps(target)).decode()}
     except Exception as error:
         raise DefinitionError(
             f"{found.name} cannot be sent to a worker process: {error}; move it to a file of a project."
@@ -158,6 +160,7 @@ def pack(target: Any) -> dict[str, str]:
     finally:
         if register:
             cloudpickle.unregister_pickle_by_value(module)
+    return packed if found.file is None else {**packed, "written_in": found.file}
 
 
 def unpack(packed: dict[str, str]) -> Any:
@@ -167,7 +170,10 @@ def unpack(packed: dict[str, str]) -> Any:
         DefinitionError: the file has changed since; what runs must be what was pinned.
     """
     if "pickle" in packed:
-        return pickle.loads(base64.b64decode(packed["pickle"]))
+        made = pickle.loads(base64.b64decode(packed["pickle"]))
+        if "written_in" in packed:
+            _name_file(made, packed["written_in"])
+        return made
     found: Any = _module(Path(packed["file"])) if "file" in packed else import_module(packed["module"])
     path = Path(found.__file__ or "")
     if hashlib.sha256(path.read_bytes()).hexdigest() != packed["sha256"]:
@@ -175,6 +181,26 @@ def unpack(packed: dict[str, str]) -> Any:
     for part in packed["name"].split("."):
         found = getattr(found, part)
     return found
+
+
+def _name_file(made: Any, file: str) -> None:
+    """Put back the file of a function, or of a class's methods, that pickling by value leaves out.
+
+    Without it a fault would name no place that anybody can open.
+    """
+    functions = [made, *vars(made).values()] if isinstance(made, type) else [made]
+    for function in functions:
+        function = getattr(function, "__func__", None) or getattr(function, "fget", None) or function
+        function = inspect.unwrap(function) if callable(function) else function
+        if isinstance(function, types.FunctionType):
+            function.__code__ = _written_in(function.__code__, file)
+
+
+def _written_in(code: types.CodeType, file: str) -> types.CodeType:
+    if code.co_filename != _BY_VALUE:
+        return code
+    inner = (_written_in(one, file) if isinstance(one, types.CodeType) else one for one in code.co_consts)
+    return code.replace(co_filename=file, co_consts=tuple(inner))
 
 
 def _importable(module_name: str, file: str | None) -> bool:

@@ -5,6 +5,7 @@ rewards.jsonl are only ever added. Nothing here changes a score or `result.json`
 """
 
 import dataclasses
+import math
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,8 +19,10 @@ from plural_gym.app import Control
 from plural_gym.errors import Fault, PluralError, UsageError
 from plural_gym.project import Project
 from plural_gym.records import ledger
+from plural_gym.records.atomic import write_bytes
 from plural_gym.records.job_folder import JobFolder
 from plural_gym.records.journal import Journal
+from plural_gym.records.strict_json import encode
 from plural_gym.records.trial_folder import TrialFolder
 from plural_gym.replay import NO_LOG, Replayed, replay
 from plural_gym.runtime import Runtime
@@ -87,8 +90,8 @@ def apply_verifier(
 ) -> Replays:
     """As `try_verifier`, and add the rewards and hindsight credit to each Trial's ledger as one new run.
 
-    The run takes the place of earlier ones of the same Verifier and version; lines are only ever added.
-    Scores and summaries stay as they are.
+    The run takes the place of earlier ones of the same Verifier and version; lines are only ever added. The
+    Trial's return follows the newest runs; its score stays as it is.
     """
     run_id = f"apply_{secrets.token_hex(6)}"
     trials = []
@@ -224,9 +227,20 @@ def _append(verifier: Verifier, given: Replayed, run_id: str, job: JobFolder) ->
     # Where an earlier run gave something and this one gives nothing, a line has to say that it is nothing.
     for kind in sorted(replaced - {row["kind"] for row in rows}):
         rows.append(_row(verifier, given.trial_id, run_id, kind, None, None, None))
-    with Journal.open(folder.rewards_path) as rewards:
-        for row in rows:
-            rewards.append(row)
+    _extend(folder.rewards_path, rows)
+    live = [row["value"] for row in folder.current_rewards() if row["kind"] == "step"]
+    values = [value for value in live if value is not None]
+    folder.update({"return": math.fsum(values) if values else None})
+
+
+def _extend(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add rows to a journal, all of them or none, whenever this process is killed.
+
+    A part of a run would take the place of the whole run before it. So the journal grows beside its place.
+    """
+    with Journal.open(path):
+        whole = path.read_bytes() + b"".join(encode(row) + b"\n" for row in rows)
+        write_bytes(path, whole)
 
 
 def _rows(verifier: Verifier, given: Replayed, run_id: str) -> Iterator[dict[str, Any]]:

@@ -25,6 +25,8 @@ from plural_gym.step import RecordedWorld, TaskView
 from plural_gym.verifier import Verifier, VerifierOutput, combine
 
 NO_LOG = Path(os.devnull)
+_UNPLAYED = ("environment", "infrastructure")
+"""Failures of a Trial whose last action an App, or the machine under it, failed at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,7 @@ class _Replay:
             keys = ("event_id", "turn", "seat", "app", "action", "arguments", "observation", "error")
             record = {key: line.get(key) for key in keys}
             # An action that the App failed at was not rewarded live either.
-            failed = self.result["failure"] == "environment" and line["turn"] == self.result["n_steps"]
+            failed = self.result["failure"] in _UNPLAYED and line["turn"] == self.result["n_steps"]
             self.trajectory.append(record)
             if line["app"] is not None and not failed and self.hooks.rewarding:
                 self.rewards.append(self._reward(line, record, before))

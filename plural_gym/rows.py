@@ -34,44 +34,55 @@ def read_rows(path: Path | str, *, root: Path | str | None = None) -> Iterator[R
         ProjectError: with every problem: unknown suffix, unreadable or empty file, a row that is not JSON or
             not a mapping, a key or name that stands twice, cells that do not fit the header.
     """
+    rows, problems = scan_rows(path, root=root)
+    if problems:
+        raise ProjectError(shortened(problems))
+    return iter(rows)
+
+
+def scan_rows(path: Path | str, *, root: Path | str | None = None) -> tuple[list[Row], list[Problem]]:
+    """The rows that can be read, and every problem of the file, as `read_rows` would raise it."""
     path = Path(path)
-    file = _shown_path(path, root)
     reader = _READERS.get(path.suffix.lower())
-    faults = _Faults(file)
+    faults = _Faults(_shown_path(path, root))
+    rows: list[Row] = []
     if reader is None:
         near = ", ".join(_READERS)
         faults.add(None, f"suffix {path.suffix!r} is not one that rows can have; use one of {near}.")
-        raise faults.error()
+        return rows, faults.problems
     try:
         rows = list(reader(path, faults))
     except OSError as error:
         faults.add(None, f"cannot be read: {error.strerror or error}.")
-        raise faults.error() from None
+        return rows, faults.problems
     if not rows and not faults.count:
         faults.add(None, "is empty; write at least one row with a 'name'.")
     _check_names(rows, faults)
-    if faults.count:
-        raise faults.error()
-    return iter(rows)
+    return rows, faults.problems
+
+
+def shortened(problems: Iterable[Problem]) -> list[Problem]:
+    """Problems of one file in the order of lines; of many, the first ones and how many more."""
+    ordered = sorted(problems, key=lambda problem: problem.line or 0)
+    if len(ordered) > MAX_SHOWN:
+        left = f"has {len(ordered) - MAX_SHOWN} more problems."
+        return [*ordered[:MAX_SHOWN], Problem(ordered[0].file, None, left)]
+    return ordered
 
 
 class _Faults:
-    """Problems of one file; of many, the first ones and how many more."""
+    """Problems of one file."""
 
     def __init__(self, file: str) -> None:
-        self.file, self.count = file, 0
-        self._problems: list[Problem] = []
+        self.file = file
+        self.problems: list[Problem] = []
+
+    @property
+    def count(self) -> int:
+        return len(self.problems)
 
     def add(self, line: int | None, message: str) -> None:
-        self.count += 1
-        if self.count <= MAX_SHOWN:
-            self._problems.append(Problem(self.file, line, message))
-
-    def error(self) -> ProjectError:
-        problems = sorted(self._problems, key=lambda problem: problem.line or 0)
-        if self.count > MAX_SHOWN:
-            problems.append(Problem(self.file, None, f"has {self.count - MAX_SHOWN} more problems."))
-        return ProjectError(problems)
+        self.problems.append(Problem(self.file, line, message))
 
 
 def _shown_path(path: Path, root: Path | str | None) -> str:

@@ -19,6 +19,11 @@ from plural_gym.errors import MachineError
 Role = Literal["apps", "hooks"]
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
+FROM_OUTSIDE = frozenset(
+    ("it was killed by SIGKILL", "it was killed by SIGTERM", "its parent process is gone")
+)
+"""How a process ends, in `Process.kill`'s words, where the machine or somebody else ended it: no fault of the
+code that it ran."""
 
 
 class ChannelLost(MachineError):
@@ -32,8 +37,19 @@ class Channel:
         self._socket = connection
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send one message. Raises ChannelLost where nobody listens any more."""
-        payload = to_json(message, inf_nan_mode="strings")
+        """Send one message. A lone surrogate, which JSON cannot hold, goes as its escape.
+
+        Raises:
+            ChannelLost: nobody listens any more.
+            MachineError: the message is too long; nothing was sent.
+            ValueError: a value has no JSON form; nothing was sent.
+        """
+        try:
+            payload = to_json(message, inf_nan_mode="strings")
+        except ValueError:
+            payload = to_json(writable(message), inf_nan_mode="strings")
+        if len(payload) > MAX_FRAME_BYTES:
+            raise MachineError(f"a message has {len(payload)} bytes; the limit is {MAX_FRAME_BYTES}.")
         try:
             self._socket.settimeout(None)
             self._socket.sendall(struct.pack("!I", len(payload)) + payload)
@@ -82,6 +98,17 @@ class Channel:
         self._socket.close()
 
 
+def writable(value: Any) -> Any:
+    """A value with every lone surrogate in its texts written as its escape."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Mapping):
+        return {writable(key): writable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [writable(item) for item in value]
+    return value
+
+
 class Process(ABC):
     """One process that a Runtime started: a channel to it, and the means to end it."""
 
@@ -90,6 +117,8 @@ class Process(ABC):
     @abstractmethod
     def kill(self) -> str:
         """End the process at once, whatever it does; returns how it had ended, in words.
+
+        Those of `FROM_OUTSIDE` say that somebody else had killed it.
 
         Safe to call twice, and when it has ended already.
         """

@@ -11,22 +11,10 @@ from typing import Any
 from pydantic_core import PydanticSerializationError
 
 from plural_gym.agent import Agent
+from plural_gym.environment import FINISH
 from plural_gym.errors import ActionRejected, EpisodeOver, MachineError, UsageError
 from plural_gym.host.session import Session
 from plural_gym.state import freeze_value, thaw
-
-FINISH = {
-    "type": "function",
-    "function": {
-        "name": "finish",
-        "description": "End the attempt and give your final answer, if one is asked for.",
-        "parameters": {
-            "type": "object",
-            "properties": {"answer": {"description": "The final answer, any JSON."}},
-            "additionalProperties": False,
-        },
-    },
-}
 
 
 class SeatedAgent:
@@ -62,10 +50,10 @@ class SeatDoor:
         lock = threading.Lock()
         closed = threading.Event()
         self.agent = SeatedAgent(agent)
-        self.actions = [*tools, copy.deepcopy(FINISH)] if finish else tools
+        self.actions = [*tools, FINISH.tool()] if finish else tools
         shown: list[Any] = [copy.deepcopy(session.opening)]
 
-        def act(name: str, arguments: dict[str, Any]) -> Any:
+        def act(name: Any, arguments: dict[str, Any]) -> Any:
             with lock:
                 if closed.is_set():
                     raise EpisodeOver(f"the episode is over ({session.stop_reason or 'closed'}).")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
-from pydantic_core import from_json, to_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 Values = dict[str, Any]
 Frozen = bytes | tuple[Callable[[Values], Values], Values]
@@ -89,16 +89,25 @@ def maker(state_class: type[State]) -> Callable[[Mapping[str, Any]], State]:
 
 _KNOWN_SETUPS = 8192
 _PLAIN = frozenset({str, int, bool, type(None), list, dict})
-_new, _set = object.__new__, object.__setattr__
+_new = object.__new__
+_set_fields, _set_given, _set_extra, _set_private = (
+    BaseModel.__dict__[slot].__set__
+    for slot in (
+        "__dict__",
+        "__pydantic_fields_set__",
+        "__pydantic_extra__",
+        "__pydantic_private__",
+    )
+)
 
 
 def _copied(state_class: type[State], fields: Values, given: set[str]) -> State:
     """A State with fields that were validated before: what `model_construct` does, at a tenth of its cost."""
     state = _new(state_class)
-    _set(state, "__dict__", fields)
-    _set(state, "__pydantic_fields_set__", given.copy())
-    _set(state, "__pydantic_extra__", None)
-    _set(state, "__pydantic_private__", None)
+    _set_fields(state, fields)
+    _set_given(state, given.copy())
+    _set_extra(state, None)
+    _set_private(state, None)
     return state
 
 
@@ -115,7 +124,7 @@ def freezer(state_class: type[State]) -> Callable[[State], Frozen]:
     copy_fields = copier(state_class)
     if copy_fields is None:
         serialize = state_class.__pydantic_serializer__.to_json
-        return lambda state: serialize(state, warnings=False)
+        return lambda state: serialize(state, warnings=False, fallback=_numpy_value)
     return lambda state: (copy_fields, copy_fields(state.__dict__))
 
 
@@ -125,7 +134,39 @@ def freeze_value(value: Any) -> bytes:
     Raises:
         pydantic_core.PydanticSerializationError: the value has no JSON form.
     """
-    return to_json(value, inf_nan_mode="strings")
+    try:
+        return to_json(value, inf_nan_mode="strings", fallback=_numpy_value)
+    except PydanticSerializationError:
+        if not isinstance(value, (dict, list)):
+            raise
+        # Half a surrogate pair somewhere inside? Then its escape; anything else fails again.
+        return to_json(_legible_throughout(value), inf_nan_mode="strings", fallback=_numpy_value)
+
+
+def _legible_throughout(value: Any) -> Any:
+    if isinstance(value, str):
+        return legible(value)
+    if isinstance(value, dict):
+        return {_legible_throughout(key): _legible_throughout(item) for key, item in value.items()}
+    return [_legible_throughout(item) for item in value] if isinstance(value, list) else value
+
+
+def _numpy_value(value: Any) -> Any:
+    """What `App.rng` draws, numpy's scalars and arrays, as Python's own."""
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def legible(text: str) -> str:
+    """Text that every record can hold: half a surrogate pair becomes its escape."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="backslashreplace").decode()
+    return text
 
 
 def thaw(frozen: Frozen) -> Any:
@@ -152,6 +193,16 @@ def check_setup(state_class: type[State], setup: dict[str, Any]) -> State:
 @functools.cache
 def copier(state_class: type[State]) -> Callable[[Values], Values] | None:
     """A function `fields -> fresh fields` for a class of plain fields only; None for any other class."""
+    text = copy_text(state_class, "fields")
+    if text is None:
+        return None
+    # In this file's name, so that no line of it is taken for the author's.
+    compiled: Callable[[Values], Values] = eval(compile(f"lambda fields: {text}", __file__, "eval"))
+    return compiled
+
+
+def copy_text(state_class: type[State], fields: str) -> str | None:
+    """The expression that copies the mapping of this name; None where `copier` is None."""
     decorators = state_class.__pydantic_decorators__
     if decorators.computed_fields or decorators.field_serializers or decorators.model_serializers:
         return None
@@ -160,9 +211,8 @@ def copier(state_class: type[State]) -> Callable[[Values], Values] | None:
         shape = _shape(field.annotation)
         if shape is None or field.exclude or any(hasattr(extra, "func") for extra in field.metadata):
             return None
-        parts.append(f"{name!r}: d[{name!r}]" + (".copy()" if shape == "container" else ""))
-    compiled: Callable[[Values], Values] = eval(f"lambda d: {{{', '.join(parts)}}}")
-    return compiled
+        parts.append(f"{name!r}: {fields}[{name!r}]" + (".copy()" if shape == "container" else ""))
+    return f"{{{', '.join(parts)}}}"
 
 
 def _shape(annotation: Any) -> Literal["scalar", "container"] | None:

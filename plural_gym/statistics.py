@@ -172,7 +172,13 @@ def wilson_interval(successes: int, trials: int, *, confidence: float = 0.95) ->
 
 
 def paired_difference(
-    a: Sequence[float], b: Sequence[float], *, confidence: float = 0.95, draws: int = 10_000, seed: int = 0
+    a: Sequence[float],
+    b: Sequence[float],
+    *,
+    weights: Sequence[float] | None = None,
+    confidence: float = 0.95,
+    draws: int = 10_000,
+    seed: int = 0,
 ) -> PairedDifference:
     """Compare two Agents on the same Tasks: what is hard for both cancels out.
 
@@ -185,6 +191,7 @@ def paired_difference(
     Args:
         a: Task means of A.
         b: Task means of B, the same Tasks in the same order.
+        weights: one a Task, each > 0; differences count by them, and a resampled Task brings its own along.
         confidence: of the interval.
         draws: of the bootstrap and of the permutation test, where they are not exact.
         seed: of both.
@@ -196,12 +203,17 @@ def paired_difference(
         raise UsageError(f"paired_difference needs the same Tasks on both sides; got {len(a)} and {len(b)}.")
     _need(a, "paired_difference")
     differences = [left - right for left, right in zip(a, b, strict=True)]
-    p_value, exact = _sign_flip(differences, draws, seed)
+    shares = [1.0] * len(differences) if weights is None else list(weights)
+    average = sum(shares) / len(shares)
+    weighted = [d * share / average for d, share in zip(differences, shares, strict=True)]
+    p_value, exact = _sign_flip(weighted, draws, seed)
     wins, losses = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
     return PairedDifference(
-        mean=_mean(differences),
-        standard_error=standard_error(differences),
-        interval=bootstrap_interval(differences, confidence=confidence, draws=draws, seed=seed),
+        mean=_mean(weighted),
+        standard_error=standard_error(weighted),
+        interval=bootstrap_interval(
+            differences, weights=weights, confidence=confidence, draws=draws, seed=seed
+        ),
         p_value=p_value,
         exact=exact,
         wins=wins,

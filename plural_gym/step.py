@@ -4,7 +4,7 @@ Everything a Step holds is a value: what a function changes in it changes neithe
 what the next Verifier sees. Values are thawed on first access, since most functions read one or two.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from plural_gym.errors import QueryRefused, UnknownName, suggest
@@ -158,15 +158,13 @@ class Step:
         "_after",
         "_arguments",
         "_before",
-        "_current",
+        "_event_id",
         "_observation",
-        "_previous",
         "_task",
         "_world",
         "action",
         "app",
         "error",
-        "event_id",
         "seat",
         "turn",
     )
@@ -180,8 +178,11 @@ class Step:
     """Why the action rejected its input; None where it did not."""
     seat: str | None
     """Who acted, in a party."""
-    event_id: str | None
-    """The step's id in the record; None where nothing is recorded."""
+    _event_id: str | Callable[[int], str] | None
+    """An id, or what makes it of the turn: few functions ask."""
+    _before: Any
+    _after: Any
+    """The State as a `Frozen`, thawed in its place at the first look: no JSON value is bytes or a tuple."""
 
     def __init__(
         self,
@@ -207,10 +208,15 @@ class Step:
         self.error = error
         self._before = before
         self._after = after
-        self._previous = self._current = None
         self._world = world
         self.seat = seat
-        self.event_id = event_id
+        self._event_id = event_id
+
+    @property
+    def event_id(self) -> str | None:
+        """The step's id in the record; None where nothing is recorded."""
+        given = self._event_id
+        return given(self.turn) if callable(given) else given
 
     @property
     def task(self) -> TaskView:
@@ -230,16 +236,18 @@ class Step:
     @property
     def previous_state(self) -> Any:
         """The acting App's State before the action, as JSON values; None where it cannot be read."""
-        if self._before is not None:
-            self._previous, self._before = thaw(self._before), None
-        return self._previous
+        state = self._before
+        if state.__class__ is tuple or state.__class__ is bytes:
+            state = self._before = thaw(state)
+        return state
 
     @property
     def current_state(self) -> Any:
         """The acting App's State after the action, as JSON values; None where it cannot be read."""
-        if self._after is not None:
-            self._current, self._after = thaw(self._after), None
-        return self._current
+        state = self._after
+        if state.__class__ is tuple or state.__class__ is bytes:
+            state = self._after = thaw(state)
+        return state
 
     @property
     def apps(self) -> StepApps:

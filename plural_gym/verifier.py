@@ -12,11 +12,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
-from plural_gym.errors import DefinitionError, UsageError
+from plural_gym.errors import DefinitionError, GradingFault, UsageError
 from plural_gym.identity import content_hash
-from plural_gym.word import Word
+from plural_gym.word import Number, Word
 
 Hook = Literal["check", "reward", "hindsight"]
+
+
+def _writable(text: Any) -> Any:
+    """A text with lone surrogates, which no file can hold, as their escapes."""
+    return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
 
 
 class VerifierOutput(Word):
@@ -33,7 +38,13 @@ class VerifierOutput(Word):
     @field_validator("evidence", mode="before")
     @classmethod
     def _one_line_is_a_list(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, str) else value
+        lines = (value,) if isinstance(value, str) else value
+        return tuple(map(_writable, lines)) if isinstance(lines, list | tuple) else lines
+
+    @field_validator("feedback", mode="before")
+    @classmethod
+    def _can_be_written(cls, value: Any) -> Any:
+        return _writable(value)
 
 
 class RubricCriterion(Word):
@@ -41,9 +52,9 @@ class RubricCriterion(Word):
 
     name: str = Field(min_length=1)
     description: str = ""
-    min_score: float = Field(default=0.0, allow_inf_nan=False)
-    max_score: float = Field(default=1.0, allow_inf_nan=False)
-    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    min_score: Number = Field(default=0.0, allow_inf_nan=False)
+    max_score: Number = Field(default=1.0, allow_inf_nan=False)
+    weight: Number = Field(default=1.0, gt=0, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _range_is_not_empty(self) -> "RubricCriterion":
@@ -65,7 +76,7 @@ def rubric_score(criteria: Sequence[RubricCriterion], scores: Mapping[str, float
     for name in scores:
         if name not in names:
             raise UsageError(f"no criterion is named {name!r}; there are: {', '.join(names)}.")
-    total = 0.0
+    shares: list[tuple[float, float | None]] = []
     for criterion in criteria:
         if criterion.name not in scores:
             raise UsageError(f"criterion {criterion.name!r} has no score.")
@@ -75,26 +86,36 @@ def rubric_score(criteria: Sequence[RubricCriterion], scores: Mapping[str, float
                 f"score {value:g} of {criterion.name!r} is outside "
                 f"{criterion.min_score:g}..{criterion.max_score:g}."
             )
-        share = (value - criterion.min_score) / (criterion.max_score - criterion.min_score)
-        total += criterion.weight * share
-    return total / sum(criterion.weight for criterion in criteria)
+        # Halved, which loses nothing, so that no difference overflows.
+        low, high = criterion.min_score / 2, criterion.max_score / 2
+        shares.append((criterion.weight, (value / 2 - low) / (high - low)))
+    return combine(shares) or 0.0
 
 
 def combine(scores: Iterable[tuple[float, float | None]]) -> float | None:
     """The Trial's score from (weight, score) of every Verifier that scores: the weighted mean.
 
     None, unknown, as soon as one score is unknown: neither 0 nor the mean of the rest.
+
+    Raises:
+        GradingFault: the mean is no finite number.
     """
     pairs = list(scores)
     if not pairs or any(score is None for _, score in pairs):
         return None
-    total = math.fsum(weight for weight, _ in pairs)
     try:
+        total = math.fsum(weight for weight, _ in pairs)
         mean = math.fsum(weight * score for weight, score in pairs if score is not None) / total
     except (OverflowError, ValueError):
         mean = math.inf
-    # Scores near the largest float are weighted by shares, which never overflows.
-    return mean if math.isfinite(mean) else sum(weight / total * score for weight, score in pairs if score)
+    if not math.isfinite(mean):
+        # Weights and scores near the largest float: by shares of the heaviest, which hardly ever overflow.
+        heaviest = max(weight for weight, _ in pairs)
+        total = math.fsum(weight / heaviest for weight, _ in pairs)
+        mean = sum(weight / heaviest / total * score for weight, score in pairs if score)
+    if not math.isfinite(mean):
+        raise GradingFault("the weighted mean of the Verifiers' scores is no finite number.")
+    return mean
 
 
 def total_reward(episode: Any) -> VerifierOutput:
@@ -120,7 +141,7 @@ class Verifier(Word):
     version: str = "0.1.0"
     title: str = ""
     description: str = ""
-    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    weight: Number = Field(default=1.0, gt=0, allow_inf_nan=False)
     """Share of the Trial's score. Never scales a step reward."""
     _folder: Path | None = PrivateAttr(default=None)
     _hash: str | None = PrivateAttr(default=None)

@@ -1,11 +1,23 @@
 """The base of every word that people declare: frozen, closed to unknown fields, and plain in its errors."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
 from plural_gym.errors import DefinitionError, suggest
+
+
+def _no_truth_value(value: Any, info: ValidationInfo) -> Any:
+    if isinstance(value, bool):
+        raise ValueError(f"{info.field_name} is a number, not {value}")
+    return value
+
+
+Number = Annotated[float, BeforeValidator(_no_truth_value)]
+"""A number; True and False are none."""
+WholeNumber = Annotated[int, BeforeValidator(_no_truth_value)]
+"""A whole number; True and False are none."""
 
 
 class Word(BaseModel):
@@ -49,7 +61,7 @@ def explain(error: ValidationError, known: Any = ()) -> str:
         elif item["type"] in ("value_error", "assertion_error"):
             cause = item.get("ctx", {}).get("error")
             text = str(cause if cause is not None else item["msg"])
-            sentences.append(text if text.endswith(".") else text + ".")
+            sentences.append(text if text.endswith((".", "?")) else text + ".")
         else:
             shown = repr(item["input"])
             shown = shown if len(shown) <= 80 else shown[:77] + "..."

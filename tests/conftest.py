@@ -128,7 +128,8 @@ class Workshop:
         )
         self.write(
             "verifiers/full/verifier.yaml",
-            "name: full\nversion: 0.1.0\nkind: deterministic\ncheck: verify.py:full\nreward: verify.py:growth\n",
+            "name: full\nversion: 0.1.0\nkind: deterministic\n"
+            "check: verify.py:full\nreward: verify.py:growth\n",
         )
         self.write(
             "harnesses/counting/play.py",
@@ -156,10 +157,8 @@ class Workshop:
             rows: rows.jsonl
             """,
         )
-        rows = [
-            {"name": name, "setup": {"counter": {"goal": goal}}}
-            for name, goal in zip("abc", (2000, 5, 7), strict=True)
-        ]
+        goals = {"a": 2000, "b": 5, "c": 7}
+        rows = [{"name": name, "setup": {"counter": {"goal": goal}}} for name, goal in goals.items()]
         self.write("tasks/count/rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
 
     def write(self, path: str, text: str) -> None:

@@ -133,6 +133,23 @@ def test_a_leaderboard_is_text_html_and_json() -> None:
     values = json.loads(json.dumps(board.to_json()))
     assert values["rows"][0]["agent"] == "<b>" and values["rows"][0]["interval"] is None
     assert str(exam("a").leaderboard([])).startswith("exam 1.0.0 (1 Task)")
+    assert "<caption>exam 1.0.0 (1 Task)</caption>" in exam("a").leaderboard([])._repr_html_()
+
+
+def test_a_spread_is_rounded_in_json_alone() -> None:
+    board = exam("a").leaderboard([row("x", "a", score, at) for at, score in enumerate((0.1, 0.3, 0.8), 1)])
+    (only,) = board.rows
+    assert only.spread is not None and only.spread != round(only.spread, 12)
+    assert board.to_json()["rows"][0]["spread"] == round(only.spread, 12)
+
+
+def test_a_comparison_is_text_and_html() -> None:
+    outcome = exam("a", "b").compare(rows("<b>", a=1.0, b=None), rows("y", a=0.5, b=1.0))
+    assert str(outcome).splitlines()[0] == "<b> against y, 1 Task in common"
+    page = outcome._repr_html_()
+    assert "<caption>&lt;b&gt; against y, 1 Task in common</caption>" in page and "<b>" not in page
+    assert "<tr><td>a</td><td>1.000</td><td>0.500</td><td>+0.500</td></tr>" in page
+    assert "<p>only y has a score for: b</p>" in page
 
 
 ROW_FAULTS = [

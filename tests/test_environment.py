@@ -39,7 +39,9 @@ def test_limits_are_lowered_and_never_raised() -> None:
     assert limits == Limits(turns=8, seconds=60)
 
 
-@pytest.mark.parametrize("fields", [{"turns": 0}, {"seconds": 0}, {"seconds": float("inf")}, {"cost_usd": -1}])
+@pytest.mark.parametrize(
+    "fields", [{"turns": 0}, {"seconds": 0}, {"seconds": float("inf")}, {"cost_usd": -1}]
+)
 def test_limits_are_above_zero(fields: dict[str, Any]) -> None:
     with pytest.raises(DefinitionError, match=next(iter(fields))):
         Limits(**fields)
@@ -74,8 +76,8 @@ def test_a_name_that_is_no_action_is_explained() -> None:
     ("fields", "message"),
     [
         ({"apps": [Desk]}, "apps is a mapping from a name to an App class"),
-        ({"apps": {"my desk": Desk}}, "App name 'my desk' must be an identifier without '__'"),
-        ({"apps": {"my__desk": Desk}}, "without '__'"),
+        ({"apps": {"my desk": Desk}}, "App name 'my desk' must be"),
+        ({"apps": {"my__desk": Desk}}, "App name 'my__desk' must be"),
         ({"apps": {"desk": Desk()}}, "App 'desk' is .*; give a class derived from App"),
         ({"apps": {"desk": dict}}, "give a class derived from App"),
         ({"resources": ["a/x.md", "b/x.md"]}, "two Resources are named 'x.md'; give one a name"),
@@ -94,7 +96,7 @@ def test_apps_are_declared_by_class_or_by_kind() -> None:
     assert environment.app("desk") == AppDeclaration("python", {"class": Desk})
     assert environment.app("crm") is declared and environment.ends_itself
     assert not Environment(name="e", apps={"desk": Desk}).ends_itself
-    with pytest.raises(UnknownName, match="Environment 'e' has no App 'dsk'; did you mean 'desk'?"):
+    with pytest.raises(UnknownName, match=r"Environment 'e' has no App 'dsk'; did you mean 'desk'\?"):
         environment.app("dsk")
     with pytest.raises(TypeError):
         environment.apps["new"] = Desk  # type: ignore[index]

@@ -6,7 +6,16 @@ import pickle
 import pytest
 
 from plural_gym import errors
-from plural_gym.errors import Fault, PluralError, Problem, ProjectError, UnknownName, begins_at, raised_at, suggest
+from plural_gym.errors import (
+    Fault,
+    PluralError,
+    Problem,
+    ProjectError,
+    UnknownName,
+    begins_at,
+    raised_at,
+    suggest,
+)
 
 BASES = {
     "DefinitionError": ValueError,
@@ -34,7 +43,9 @@ def test_every_error_is_of_one_tree_and_drawn_on_top_of_the_module() -> None:
 
 
 def test_an_unknown_name_reads_as_a_sentence() -> None:
-    assert str(UnknownName("there is no Task 'x'; there are none.")) == "there is no Task 'x'; there are none."
+    assert (
+        str(UnknownName("there is no Task 'x'; there are none.")) == "there is no Task 'x'; there are none."
+    )
     assert str(UnknownName()) == ""
 
 

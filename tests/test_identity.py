@@ -4,7 +4,14 @@ import hashlib
 from pathlib import Path
 
 from plural_gym import refs
-from plural_gym.identity import MADE_IN_PYTHON, code_identity, content_hash, file_digest, folder_digest, sources
+from plural_gym.identity import (
+    MADE_IN_PYTHON,
+    code_identity,
+    content_hash,
+    file_digest,
+    folder_digest,
+    sources,
+)
 
 
 def test_a_hash_depends_on_content_alone() -> None:
@@ -39,7 +46,9 @@ def test_a_folder_is_its_names_and_contents(tmp_path: Path) -> None:
     assert folder_digest(one) == digest
     (one / "words.txt").rename(one / "word.txt")
     assert folder_digest(one) != digest
-    assert folder_digest(one, frozenset({"word.txt"})) == folder_digest(tmp_path / "two", frozenset({"words.txt"}))
+    assert folder_digest(one, frozenset({"word.txt"})) == folder_digest(
+        tmp_path / "two", frozenset({"words.txt"})
+    )
 
 
 def test_other_resources_inside_a_folder_are_not_its_sources(tmp_path: Path) -> None:

@@ -22,7 +22,9 @@ def python(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_importing_prints_nothing_writes_nothing_and_loads_nothing_heavy(tmp_path: Path) -> None:
-    script = f"import plural_gym, plural, sys\nfound = set({HEAVY}) & set(sys.modules)\nassert not found, found\n"
+    script = (
+        f"import plural_gym, plural, sys\nfound = set({HEAVY}) & set(sys.modules)\nassert not found, found\n"
+    )
     done = python(script, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert not list(tmp_path.iterdir())
@@ -58,7 +60,6 @@ def test_an_id_that_somebody_registered_stays_theirs(tmp_path: Path) -> None:
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     import plural
-
     import plural_gym
 
     for module in (plural_gym, plural):

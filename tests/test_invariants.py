@@ -1,4 +1,4 @@
-"""What of docs/invariants.md no other test holds: rewards come from Verifiers alone, and never touch a score."""
+"""What of docs/invariants.md no other test holds, such as that rewards come from Verifiers alone."""
 
 from collections.abc import Callable
 from typing import Any

@@ -190,7 +190,7 @@ def test_code_that_stands_in_no_file_runs_and_cannot_be_repeated(run: Callable[.
         "method": (Inner.check, "Inner.check is defined inside a class"),
     }
     exec(
-        "def typed(episode):\n    from plural_gym import VerifierOutput\n    return VerifierOutput(score=1.0)",
+        "from plural_gym import VerifierOutput\ndef typed(episode):\n    return VerifierOutput(score=1.0)",
         globals(),
     )
     checks["prompt"] = (globals()["typed"], "defined in a notebook or at a prompt")
@@ -222,10 +222,13 @@ def test_a_copy_that_cannot_stand_for_the_inputs_says_so(
         )
 
     checks = code(
-        "from plural import VerifierOutput\ndef one(e):\n    return VerifierOutput(score=1.0)\ndef two(e):\n    return VerifierOutput(score=2.0)\n"
+        "from plural import VerifierOutput\n"
+        "def one(e):\n    return VerifierOutput(score=1.0)\n"
+        "def two(e):\n    return VerifierOutput(score=2.0)\n"
     )
     sibling = code(
-        "from plural import VerifierOutput\nfrom other import score\ndef one(e):\n    return VerifierOutput(score=score)\n",
+        "from plural import VerifierOutput\nfrom other import score\n"
+        "def one(e):\n    return VerifierOutput(score=score)\n",
         "check.py",
     )
     (sibling.path.parent / "other.py").write_text("score = 1.0\n")
@@ -565,7 +568,8 @@ def test_code_of_the_script_that_runs_cannot_be_repeated(tmp_path: Path) -> None
         "def play(task, seat):\n    return seat.act('look')\n"
         "task = Task(name='t', instructions='', environment=Environment(name='e', apps={'room': Room}),\n"
         "            verifiers=[DeterministicVerifier(name='v', check=check)])\n"
-        f"result = Job(tasks=[task], agents=[Agent(name='a', harness=play)], directory={str(tmp_path / 'jobs')!r}).run()\n"
+        "agents = [Agent(name='a', harness=play)]\n"
+        f"result = Job(tasks=[task], agents=agents, directory={str(tmp_path / 'jobs')!r}).run()\n"
         "print(result.trials[0].score, result.id)\n"
     )
     done = subprocess.run(
@@ -576,3 +580,28 @@ def test_code_of_the_script_that_runs_cannot_be_repeated(tmp_path: Path) -> None
     folder = JobFolder(tmp_path / "jobs" / job_id)
     with pytest.raises(UsageError, match="Room is defined in the script that runs; move it to a module"):
         Job.open(folder, fresh=True)
+
+
+@pytest.mark.parametrize("job_id", ["", "a/b", "..", "a" * 65, "ä", "a b", 7])
+def test_a_job_id_is_a_plain_name(counter: Any, job_id: Any) -> None:
+    with pytest.raises(DefinitionError, match="job_id is 1 to 64 letters"):
+        Job(tasks=[_counting(counter)], agents=[Agent(name="a", harness=outside)], job_id=job_id)
+
+
+def test_a_seed_is_a_whole_number_of_64_bits(counter: Any) -> None:
+    import numpy as np
+
+    agents = [Agent(name="a", harness=outside)]
+    assert type(Job(tasks=[_counting(counter)], agents=agents, seed=np.int64(7)).seed) is int
+    for seed in (2**63, -(2**63) - 1):
+        with pytest.raises(DefinitionError, match="at most 64 bits"):
+            Job(tasks=[_counting(counter)], agents=agents, seed=seed)
+
+
+def _counting(counter: Any) -> Task:
+    return Task(
+        name="t",
+        instructions="",
+        environment=Environment(name="e", apps={"counter": counter.Counter}),
+        verifiers=[DeterministicVerifier(name="zero", check=zero)],
+    )

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plural_gym.errors import Problem, ProjectError
-from plural_gym.manifest import Document, explain, inside, load, text_or_file
+from plural_gym.manifest import Document, inside, load, text_or_file
+from plural_gym.manifest_errors import explain
 
 
 class Inner(BaseModel):

@@ -93,7 +93,8 @@ FAULTS: list[tuple[type[ManifestModel], str, int, str]] = [
         EnvironmentManifest,
         "name: a\napps:\n  Game: game\n",
         3,
-        f"key 'Game' in 'apps' {NAME}, not 'Game'; try 'game'.",
+        "key 'Game' in 'apps' must be lower-case words of letters and digits, joined by single dashes or "
+        "underscores, not 'Game'.",
     ),
     (
         EnvironmentManifest,
@@ -128,13 +129,6 @@ FAULTS: list[tuple[type[ManifestModel], str, int, str]] = [
         2,
         "'finish' must be 'auto', 'always' or 'never', not 'alway'; did you mean 'always'?",
     ),
-    (
-        EnvironmentManifest,
-        "name: a\nparty: {seats: [n, s, n]}\n",
-        2,
-        "'party.seats' must name each entry once, not ['n', 's', 'n']; remove the second 'n'.",
-    ),
-    (EnvironmentManifest, "name: a\nparty: {}\n", 2, "'party.seats' is missing."),
     (EnvironmentManifest, "name: a\nresources: [b, 'c\\d']\n", 2, f"'resources[1]' {PATH}, not 'c\\\\d'."),
     (TaskManifest, TASK, 1, "'instructions' is missing."),
     (
@@ -298,7 +292,7 @@ def test_an_environment_names_apps_inline_or_by_folder(tmp_path: Path) -> None:
 def test_a_bare_word_is_a_runtime_and_local_the_default(tmp_path: Path) -> None:
     assert parsed(tmp_path, EnvironmentManifest, "name: a\nruntime: docker\n").runtime.kind == "docker"
     bare = parsed(tmp_path, EnvironmentManifest, "name: a\n")
-    assert bare.runtime.kind == "local" and bare.apps == {} and bare.finish == "auto" and bare.party is None
+    assert bare.runtime.kind == "local" and bare.apps == {} and bare.finish == "auto"
 
 
 def test_a_strangers_kind_keeps_its_own_keys(tmp_path: Path) -> None:

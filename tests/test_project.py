@@ -384,8 +384,8 @@ FAULTS: list[tuple[str, str, list[str]]] = [
         TASK,
         ONE + "setup: {bord: {tries: 1}, board: {trie: 1}}\n",
         [
-            f"{TASK}:5: Task 'single': setup names App 'bord'; did you mean 'board'? setup board.trie: Extra "
-            "inputs are not permitted, got 1."
+            f"{TASK}:5: setup names App 'bord'; did you mean 'board'?",
+            f"{TASK}:5: setup board.trie: the State has no field 'trie'; did you mean 'tries'?",
         ],
     ),
     (TASK, ONE.replace("Guess.", '""'), [f"{TASK}:4: 'instructions' is empty; say what the Agent is to do."]),
@@ -406,8 +406,11 @@ FAULTS: list[tuple[str, str, list[str]]] = [
     ),
     (
         ENV,
-        "name: game\napps:\n  the-board: {class: app.py:Game}\n",
-        [f"{ENV}:2: Environment 'game': App name 'the-board' must be an identifier without '__'."],
+        "name: game\napps:\n  the__board: {class: app.py:Game}\n",
+        [
+            f"{ENV}:3: key 'the__board' in 'apps' must be lower-case words of letters and digits, joined by",
+            f"{TASKS}/words/task.yaml:7: setup names App 'board'; did you mean 'the__board'?",
+        ],
     ),
     (
         ENV,
@@ -421,12 +424,11 @@ FAULTS: list[tuple[str, str, list[str]]] = [
         '{"name": "crane", "setup": {"board": {"tries": "many"}}}\n{"name": "Slate"}\n{"name": "c", "x": 1}\n'
         '{"name": "d", "setup": {"bord": {}}, "split": "test"}\n',
         [
-            f"{ROWS}:1: row 'crane': setup board.tries: Input should be a valid integer, unable to parse "
-            "string as an integer, got 'many'.",
+            f"{ROWS}:1: setup board.tries: must be an integer, got 'many'.",
             f"{ROWS}:2: 'name' must be 1 to 64 lower-case letters, digits and dashes, and start with a "
             "letter or digit, not 'Slate'; try 'slate'.",
             f"{ROWS}:3: unknown key 'x'; known keys: expected, info, instructions, name, setup, split.",
-            f"{ROWS}:4: row 'd': setup names App 'bord'; did you mean 'board'?",
+            f"{ROWS}:4: setup names App 'bord'; did you mean 'board'?",
         ],
     ),
     (ROWS, '{"expected": 1}\n', [f"{ROWS}:1: 'name' is missing; every row needs one."]),
@@ -493,7 +495,7 @@ def test_all_problems_of_all_files_are_told_at_once(make: Make) -> None:
         }
     )
     found = [(problem.file, problem.line) for problem in Project.open(root).validate().problems]
-    assert found == [(AGENT, 3), (TASK, 2), (TASK, 3), (TASK, 5), (VERIFIER, 2), (VERIFIER, 3)]
+    assert found == [(AGENT, 2), (AGENT, 3), (TASK, 2), (TASK, 3), (TASK, 5), (VERIFIER, 2), (VERIFIER, 3)]
 
 
 def test_a_broken_resource_is_told_alone_when_it_is_opened(make: Make) -> None:
@@ -522,7 +524,7 @@ def test_of_a_row_that_does_not_fit_only_that_task_is_lost(make: Make) -> None:
     rows = '{"name": "crane", "setup": {"board": {"tries": "x"}}}\n{"name": "slate"}\n'
     project = Project.open(make({ROWS: rows}))
     assert project.tasks["slate"].name == "words/slate"
-    with pytest.raises(ProjectError, match=r"words.jsonl:1: Task 'words/crane': setup board.tries"):
+    with pytest.raises(ProjectError, match=r"words.jsonl:1: setup board.tries: must be an integer"):
         project.tasks["crane"]
 
 
@@ -573,6 +575,140 @@ def test_a_link_out_of_the_project_is_refused(make: Make, tmp_path_factory: pyte
     assert told(Project.open(root).validate()) == [
         "agents/linked/agent.yaml: lies outside the project, itself or by a link; copy it into the project."
     ]
+
+
+def test_a_link_out_of_the_project_is_told_where_no_manifest_lies_behind_it(
+    make: Make, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    root = make({"project.yaml": "name: sample\nfolders: {tasks: environments/*/tasks, apps: systems}\n"})
+    os.symlink(outside, root / "agents" / "ext")
+    os.symlink(outside / "gone", root / "verifiers" / "gone")
+    os.symlink(outside, root / "systems")
+    os.symlink(root / "agents" / "solver", root / "harnesses" / "within")
+    remedy = "is a link out of the project; copy what it needs into the project, or remove it."
+    found = told(Project.open(root).validate())
+    assert [line for line in found if remedy in line] == [
+        f"{path}: {remedy}" for path in ("agents/ext", "systems", "verifiers/gone")
+    ]
+
+
+def test_one_wrong_key_hides_nothing_else_of_an_environment(make: Make) -> None:
+    wrong = (
+        "name: gme\nlimts: {}\napps:\n  board:\n    class: app.py:Gme\n    colour: red\nresources:\n  - 3\n"
+        "  - ../../../x\n  - wrds.txt\nlimits: {turns: 0}\nruntime: {kind: acme}\n"
+    )
+    report = Project.open(make({ENV: wrong})).validate()
+    found = [problem for problem in report.problems if problem.file == ENV]
+    assert [problem.line for problem in found] == [1, 2, 5, 6, 8, 9, 10, 11, 12]
+    assert "class 'app.py:Gme' not found" in found[2].message
+    assert "'wrds.txt' not found" in found[6].message
+
+
+def test_one_wrong_key_hides_nothing_else_of_a_task(make: Make) -> None:
+    wrong = (
+        "nam: x\nname: sngle\nenvironment: gam\nverifiers:\n  - 1\n  - solvd\nresources: [a]\noracle: solvr\n"
+        "instructions: say.md\nlimits: {turns: no}\n"
+    )
+    report = Project.open(make({TASK: wrong})).validate()
+    found = [problem for problem in report.problems if problem.file == TASK]
+    assert [problem.line for problem in found] == [1, 2, 3, 5, 6, 7, 8, 9, 10]
+    assert found[4].message == "there is no Verifier 'solvd'; did you mean 'solved'?"
+
+
+def test_one_wrong_key_hides_nothing_else_of_the_other_words(make: Make) -> None:
+    root = make(
+        {
+            VERIFIER: "name: progres\nrewrd: x\nreward: verify.py:progres\nweight: 0\ninstructions: no.md\n",
+            HARNESS: "nme: fixed\nplay: ply.py:play\n",
+            AGENT: "name: othr\ncolour: red\nharness: fixd\ninstructions: x.md\n",
+            EXAM: "name: exm\ncolour: red\ntasks:\n  - singl\n  - {from: word, splt: x}\n",
+        }
+    )
+    found: dict[str, list[int | None]] = {}
+    for problem in Project.open(root).validate().problems:
+        found.setdefault(problem.file, []).append(problem.line)
+    assert found == {
+        VERIFIER: [1, 2, 3, 4, 5],
+        HARNESS: [1, 1, 2],
+        AGENT: [1, 2, 3, 4],
+        EXAM: [1, 2, 4, 5, 5],
+    }
+
+
+def test_a_rule_about_several_keys_is_told_beside_an_unknown_key_and_not_after_a_wrong_value(
+    make: Make,
+) -> None:
+    said = told(Project.open(make({VERIFIER: "name: progress\ncolour: 2\n"})).validate())
+    assert len(said) == 2 and "one of 'check', 'reward' and 'hindsight' is needed" in said[0]
+    said = told(Project.open(make({VERIFIER: "name: progress\nreward: 3\n"})).validate())
+    assert said == [f"{VERIFIER}:2: 'reward' must be text, not 3; put it in quotes."]
+
+
+def test_one_bad_row_hides_nothing_of_the_others_or_of_itself(make: Make) -> None:
+    rows = (
+        '{"name": "crane", "setup": {"board": {"tries": "many"}}}\n{bad\n'
+        '{"name": "Slate", "setup": {"board": {"tries": []}}}\n{"x": 1}\n'
+        '{"name": "c", "x": 1, "setup": {"board": {"secrt": "a"}}}\n'
+    )
+    report = Project.open(make({ROWS: rows})).validate()
+    found = [problem for problem in report.problems if problem.file == ROWS]
+    assert [problem.line for problem in found] == [1, 2, 3, 3, 4, 4, 5, 5]
+    assert found[3].message == "setup board.tries: must be an integer, got []."
+    assert str(found[7]) == (
+        f"{ROWS}:5: setup board.secrt: the State has no field 'secrt'; did you mean 'secret'?"
+    )
+
+
+def test_rows_are_held_to_apps_of_an_environment_that_is_wrong_elsewhere(make: Make) -> None:
+    rows = '{"name": "crane", "setup": {"board": {"secrt": "a"}}}\n'
+    said = told(Project.open(make({ENV: FILES[ENV] + "colour: red\n", ROWS: rows})).validate())
+    assert any(line.startswith(f"{ENV}:8: unknown key 'colour'") for line in said)
+    assert any(line.startswith(f"{ROWS}:1: setup board.secrt: the State has no field") for line in said)
+
+
+def test_of_apps_that_cannot_be_read_nothing_is_said_in_rows(make: Make) -> None:
+    for wrong in ("name: game\nlimts: {}\n", "name: game\napps: {board: {class: app.py:Gme}}\n"):
+        said = told(Project.open(make({ENV: wrong})).validate())
+        assert len(said) == 1 and said[0].startswith(f"{ENV}:2: ")
+
+
+def test_a_setup_that_all_rows_share_is_told_once_where_it_is_written(make: Make) -> None:
+    task = f"{TASKS}/words/task.yaml"
+    content = FILES[task].replace("{board: {tries: 1}}", "{board: {trys: 1}}")
+    assert told(Project.open(make({task: content})).validate()) == [
+        f"{task}:7: setup board.trys: the State has no field 'trys'; did you mean 'tries'?"
+    ]
+
+
+def test_a_name_that_is_listed_twice_is_told_once(make: Make) -> None:
+    said = told(Project.open(make({TASK: ONE.replace("[solved]", "[solved, solved]")})).validate())
+    assert said == [
+        f"{TASK}:3: 'verifiers' must name each entry once, not ['solved', 'solved']; remove the second "
+        "'solved'."
+    ]
+
+
+def test_a_comment_does_not_count_as_reading_the_answer_key(make: Make) -> None:
+    code = VERIFY.replace("episode.answer == episode.expected", "True")
+    for unread in ("# not episode.expected", '"""Not episode.expected."""', "expected = 1"):
+        report = Project.open(make({"verifiers/solved/verify.py": f"{code}\n{unread}\n"})).validate()
+        assert len(report.warnings) == 2, unread
+    for read in ("getattr(episode, 'expected')", "wanted(episode)"):
+        changed = VERIFY.replace("episode.expected", read)
+        files: dict[str, str | None] = {"verifiers/solved/verify.py": changed}
+        if read.startswith("wanted"):
+            files["verifiers/solved/verify.py"] = "from keys import wanted\n" + changed
+            files["verifiers/solved/keys.py"] = "def wanted(episode):\n    return episode.expected\n"
+        assert Project.open(make(files)).validate() == Report((), ()), read
+
+
+def test_a_state_that_is_none_is_told_without_a_setup(make: Make) -> None:
+    code = GAME.replace("state: Board", "state: dict")
+    report = Project.open(make({"environments/game/app.py": code})).validate()
+    assert any(
+        problem.file == ENV and "state is annotated as" in problem.message for problem in report.problems
+    )
 
 
 def test_a_folder_without_any_manifest_is_no_resource(make: Make) -> None:

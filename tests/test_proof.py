@@ -80,12 +80,13 @@ def test_an_oracle_that_raises_is_told_with_what_it_raised(counted: Any) -> None
     assert said.endswith("KeyError: 'plan' (at play.py:2).")
 
 
-def test_an_answer_key_that_no_verifier_reads_is_told(counted: Any) -> None:
-    counted.edit("verifiers/full/verify.py", "episode.expected", "2")
-    [said] = warnings(counted)
-    assert said.startswith(
-        "its answer key `expected` is set, and no Verifier reads it (none of full mentions"
+def test_a_check_that_returns_nothing_is_told_as_what_it_returned(counted: Any) -> None:
+    counted.edit("verifiers/full/verify.py", "return VerifierOutput(", "VerifierOutput(")
+    said = warnings(counted)
+    assert said[0].startswith(
+        "Verifier full's check returned None, which is no VerifierOutput (at verify.py:"
     )
+    assert "GradingFault" not in said[0]
 
 
 def test_a_check_that_raises_is_told_once(counted: Any) -> None:

@@ -4,9 +4,9 @@ import importlib
 import inspect
 import pkgutil
 
-import plural
 import pytest
 
+import plural
 import plural_gym
 
 
@@ -29,13 +29,15 @@ def test_the_list_is_what_a_star_imports() -> None:
 
 def test_the_specifications_words_are_there() -> None:
     spoken = """
-        Agent App Benchmark DeterministicVerifier Environment Episode HindsightTrial Job Limits RubricCriterion
-        State Step Task VerifierOutput action total_reward
+        Agent App Benchmark DeterministicVerifier Environment Episode HindsightTrial Job Limits
+        RubricCriterion State Step Task VerifierOutput action total_reward
     """
     assert set(spoken.split()) <= set(plural_gym.__all__)
 
 
 def test_no_public_function_shares_a_name_with_a_submodule() -> None:
     modules = {module.name for module in pkgutil.iter_modules(plural_gym.__path__)}
-    clashing = {name for name in plural_gym.__all__ if inspect.isfunction(getattr(plural_gym, name))} & modules
+    clashing = {
+        name for name in plural_gym.__all__ if inspect.isfunction(getattr(plural_gym, name))
+    } & modules
     assert not clashing

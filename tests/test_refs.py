@@ -29,7 +29,10 @@ def test_a_file_is_loaded_once_and_anew_when_it_changes(tmp_path: Path) -> None:
         ("verify.py:a.b", "is no reference to code"),
         ("verfy.py:solved", r"'verfy.py' not found in .*; did you mean 'verify.py'\?"),
         ("verify.py:solve", r"'verify.py:solve' not found in .*; did you mean 'solved'\?"),
-        ("broken.py:x", r"broken.py cannot be imported: ZeroDivisionError: division by zero \(at broken.py:2\)"),
+        (
+            "broken.py:x",
+            r"broken.py cannot be imported: ZeroDivisionError: division by zero \(at broken.py:2\)",
+        ),
         ("torn.py:x", r"torn.py cannot be imported: SyntaxError: .*\(at torn.py:1\)"),
     ],
 )
@@ -58,7 +61,9 @@ def test_plural_is_ours_beside_another_distribution_of_that_name(tmp_path: Path)
     (tmp_path / "site" / "plural").mkdir(parents=True)
     (tmp_path / "site" / "plural" / "__init__.py").write_text("WHOSE = 'theirs'\n")
     (tmp_path / "site" / "plural" / "inner.py").write_text("")
-    (tmp_path / "app.py").write_text("from plural import App, State, action\nimport plural\nOURS = plural.__name__\n")
+    (tmp_path / "app.py").write_text(
+        "from plural import App, State, action\nimport plural\nOURS = plural.__name__\n"
+    )
     script = (
         f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r})\n"
         "import plural, plural.inner\n"
@@ -111,7 +116,7 @@ def test_code_reaches_another_process_by_file_by_module_or_by_value(tmp_path: Pa
     assert unpack(pack(cloudpickle.dumps)) is cloudpickle.dumps
     bonus = 2
     packed = pack(lambda step: step + bonus)
-    assert set(packed) == {"pickle"} and unpack(packed)(1) == 3
+    assert set(packed) == {"pickle", "written_in"} and unpack(packed)(1) == 3
     with pytest.raises(DefinitionError, match="cannot be sent to a worker process"):
         lock = __import__("threading").Lock()
         pack(lambda: lock)
@@ -132,3 +137,19 @@ def test_nothing_of_a_file_that_failed_stays_behind(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError):
         refs.load("late.py:x", tmp_path)
     assert sys.modules.get("plural") is before
+
+
+def test_code_that_travels_by_value_still_names_its_file() -> None:
+    class Local:
+        def method(self) -> str:
+            return "".join(letter for letter in "ab")
+
+        @property
+        def told(self) -> int:
+            return 1
+
+    function = unpack(pack(lambda: [one for one in (lambda: (1,))()]))
+    assert function.__code__.co_filename == __file__ and function() == [1]
+    made = unpack(pack(Local))
+    assert made.method.__code__.co_filename == made.told.fget.__code__.co_filename == __file__
+    assert made().method() == "ab"

@@ -61,10 +61,12 @@ def test_an_end_that_has_gone_is_told(ends: tuple[Channel, socket.socket]) -> No
 
 
 @pytest.mark.parametrize("sent", [struct.pack("!I", MAX_FRAME_BYTES + 1), b"\0\0\0\2{{", b"\0\0\0\1\xff"])
-def test_what_is_no_message_counts_as_a_lost_process(sent: bytes, ends: tuple[Channel, socket.socket]) -> None:
+def test_what_is_no_message_counts_as_a_lost_process(
+    sent: bytes, ends: tuple[Channel, socket.socket]
+) -> None:
     channel, other = ends
     other.sendall(sent)
-    with pytest.raises(ChannelLost, match="limit is|no message"):
+    with pytest.raises(ChannelLost, match=r"limit is|no message"):
         channel.receive(1.0)
 
 

@@ -289,3 +289,14 @@ def test_wilson_stays_in_range_and_contains_the_share(counts: tuple[int, int]) -
     low, high = wilson_interval(successes, trials)
     assert 0 <= low <= successes / trials <= high <= 1
     assert low < high
+
+
+def test_a_weighted_difference_that_is_the_same_everywhere_has_no_width() -> None:
+    found = paired_difference([1.0] * 10, [0.0] * 10, weights=[3.0, *[1.0] * 8, 1.5])
+    assert found.mean == pytest.approx(1.0)
+    assert tuple(found.interval) == pytest.approx((1.0, 1.0))
+
+
+def test_a_weighted_difference_is_the_weighted_mean() -> None:
+    found = paired_difference([1.0, 0.0], [0.0, 0.0], weights=[3.0, 1.0])
+    assert found.mean == pytest.approx(0.75)

@@ -45,7 +45,7 @@ def test_what_a_function_changes_in_a_step_changes_nothing_else(step: Step) -> N
 def test_apps_are_read_by_name(step: Step) -> None:
     assert list(step.apps) == ["desk", "crm"] and len(step.apps) == 2
     assert step.apps["crm"].state is None
-    with pytest.raises(UnknownName, match="no App 'dsk'; did you mean 'desk'?"):
+    with pytest.raises(UnknownName, match=r"no App 'dsk'; did you mean 'desk'\?"):
         step.apps["dsk"]
 
 

@@ -83,6 +83,7 @@ def test_the_trials_score_is_the_weighted_mean() -> None:
     assert combine([(1, 1.0), (2, 0.875), (1, 0.5)]) == 0.8125
     assert combine([(3, -1.0), (1, 5.0)]) == 0.5
     assert combine([(1, 0.1)] * 10) == 0.1
+    assert combine([(1, 1.5e308)] * 2) == 1.5e308 == -(combine([(1, -1.5e308)] * 2) or 0)
 
 
 @pytest.mark.parametrize("scores", [[], [(1, None)], [(1, 1.0), (5, None)]])
@@ -123,3 +124,39 @@ def test_a_kind_without_code_runs_nothing_beside_the_apps() -> None:
     for call in (lambda: made.scores, lambda: made.identity(), lambda: made.content_hash):
         with pytest.raises(NotImplementedError):
             call()
+
+
+@pytest.mark.parametrize("value", [True, 0, -1, float("nan"), float("inf"), 86_401])
+def test_a_timeout_is_a_number_of_seconds_up_to_a_day(value: Any) -> None:
+    from plural_gym.app import action
+
+    for field in ("timeout_s", "reward_timeout_s"):
+        with pytest.raises(DefinitionError, match=field):
+            DeterministicVerifier(name="v", check=lambda episode: None, **{field: value})
+    with pytest.raises(DefinitionError, match="action 'look': timeout_s is a number of seconds above 0"):
+
+        @action(timeout_s=value)
+        def look(self: Any) -> None: ...
+
+
+def test_true_is_neither_a_weight_nor_a_limit() -> None:
+    from plural_gym.environment import Limits
+
+    with pytest.raises(DefinitionError, match="weight is a number, not True"):
+        DeterministicVerifier(name="v", check=lambda episode: None, weight=True)
+    for field in ("turns", "seconds", "cost_usd"):
+        with pytest.raises(DefinitionError, match=f"{field} is a number, not True"):
+            Limits(**{field: True})
+
+
+def test_rubrics_of_the_largest_ranges_and_weights_have_a_score() -> None:
+    largest = 1.7e308
+    criteria = [
+        RubricCriterion(name=name, min_score=-largest, max_score=largest, weight=1e308) for name in "ab"
+    ]
+    assert rubric_score(criteria, {"a": largest, "b": -largest}) == pytest.approx(0.5)
+
+
+def test_text_that_no_file_can_hold_is_escaped() -> None:
+    output = VerifierOutput(score=1, evidence=["\ud83d"], feedback="\ud83d")
+    assert (output.evidence, output.feedback) == (("\\ud83d",), "\\ud83d")

@@ -18,7 +18,10 @@ def test_wrong_fields_are_told_in_sentences() -> None:
     with pytest.raises(DefinitionError) as raised:
         Cup(color="red", size="big" * 100)
     said = str(raised.value)
-    assert said.startswith("Cup: colour is missing. size: ") and "color is no field; did you mean 'colour'?" in said
+    assert (
+        said.startswith("Cup: colour is missing. size: ")
+        and "color is no field; did you mean 'colour'?" in said
+    )
     assert len(said) < 300 and raised.value.__cause__ is None
     with pytest.raises(ValueError, match="Cup 'x'"):
         type("Cup", (Cup,), {"__annotations__": {"name": str}})(name="x")

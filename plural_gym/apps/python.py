@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 from plural_gym.app import ActionSpec, App, AppDeclaration, Control, LiveApp, read_actions, settle
 from plural_gym.errors import CheckpointError, DefinitionError
-from plural_gym.state import Frozen, State, check_setup, copier, freezer, maker
+from plural_gym.state import Frozen, State, check_setup, copier, copy_text, freezer, maker
 from plural_gym.step import TaskView
 
 _GIVEN = frozenset({"resources", "task"})
@@ -35,24 +35,54 @@ def state_class(app_class: type[App]) -> type[State]:
     return found
 
 
+def check_class(app_class: type[App]) -> None:
+    """Hold an App class to what the host calls.
+
+    Raises:
+        DefinitionError: an action under a name the host uses, or a `reset` that does not take the Task.
+    """
+    for name in ("reset", "terminated", "truncated", "rng"):
+        if hasattr(inspect.getattr_static(app_class, name), "__plural_action__"):
+            raise DefinitionError(
+                f"App {app_class.__name__}: an action cannot be named {name!r}: the host calls that."
+            )
+    try:
+        inspect.signature(app_class.reset).bind(None, None)
+    except TypeError:
+        raise DefinitionError(
+            f"App {app_class.__name__}: reset takes the Task; write def reset(self, task)."
+        ) from None
+
+
 @functools.cache
 def actions(app_class: type[App]) -> tuple[ActionSpec, ...]:
     """The actions of an App class."""
+    check_class(app_class)
     return read_actions(app_class)
 
 
-def _caller(app_class: type[App], action: str) -> Callable[[App, Mapping[str, Any]], Any]:
-    """The function that calls an action of an App with arguments by name.
+def _call(app_class: type[App], action: str) -> str | None:
+    """The expression that calls an action of `app` with the arguments of the mapping `given`.
 
-    Written out argument by argument where all are required: to unpack a mapping costs more than the call.
+    Written out argument by argument, since to unpack a mapping costs more than the call. None for an action
+    with defaults, of which `given` need not hold every argument.
     """
     parameters = list(inspect.signature(getattr(app_class, action)).parameters.values())[1:]
     if any(parameter.default is not parameter.empty for parameter in parameters):
-        return lambda app, given: getattr(app, action)(**given)
+        return None
     arguments = ", ".join(f"{parameter.name}=given[{parameter.name!r}]" for parameter in parameters)
+    return f"app.{action}({arguments})"
+
+
+def _caller(app_class: type[App], action: str) -> Callable[[App, Mapping[str, Any]], Any]:
+    """The function that calls an action of an App with arguments by name."""
+    call = _call(app_class, action)
+    if call is None:
+        return lambda app, given: getattr(app, action)(**given)
     # In this file's name, so that no line of it is taken for the author's.
-    code = compile(f"lambda app, given: app.{action}({arguments})", __file__, "eval")
-    caller: Callable[[App, Mapping[str, Any]], Any] = eval(code)
+    caller: Callable[[App, Mapping[str, Any]], Any] = eval(
+        compile(f"lambda app, given: {call}", __file__, "eval")
+    )
     return caller
 
 
@@ -68,6 +98,10 @@ class PythonApp(LiveApp):
     @classmethod
     def check_setup(cls, declaration: AppDeclaration, setup: Mapping[str, Any]) -> None:
         check_setup(state_class(declaration.options["class"]), dict(setup))
+
+    @classmethod
+    def setup_fields(cls, declaration: AppDeclaration) -> tuple[str, ...]:
+        return tuple(state_class(declaration.options["class"]).model_fields)
 
     def __init__(self, declaration: AppDeclaration) -> None:
         self._class: type[App] = declaration.options["class"]
@@ -95,9 +129,13 @@ class PythonApp(LiveApp):
         self.app = app
         return None if self._plain_reset else settle(app.reset(task))
 
-    def caller(self, spec: ActionSpec) -> Callable[[App, Mapping[str, Any]], Any]:
-        """The function that calls one action of `app` with arguments by name."""
-        return self._callers[spec.name]
+    def call(self, spec: ActionSpec) -> str | None:
+        """The expression that calls an action of `app` with the arguments of `given`; None with defaults."""
+        return _call(self._class, spec.name)
+
+    def copy(self) -> str:
+        """The expression that copies the `fields` of a plain State; "None" for any other State."""
+        return copy_text(self._state_class, "fields") or "None"
 
     def act(self, spec: ActionSpec, arguments: Mapping[str, Any], seat: str | None) -> Any:
         app = self.app
@@ -112,8 +150,11 @@ class PythonApp(LiveApp):
         return self.app.truncated()
 
     def snapshot(self) -> Frozen:
-        freeze = self._freeze
-        return freeze(self.app.state)  # type: ignore[attr-defined]
+        state = self.app.state  # type: ignore[attr-defined]
+        copy_fields = self.copier
+        if copy_fields is not None:
+            return copy_fields, copy_fields(state.__dict__)
+        return self._freeze(state)
 
     def save(self) -> Any:
         live = {key: value for key, value in self.app.__dict__.items() if key not in _GIVEN}

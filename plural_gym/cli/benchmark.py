@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plural_gym.cli import completion
 from plural_gym.cli.records import job_store
 from plural_gym.cli.terminal import (
     DirectoryOption,
@@ -30,7 +31,13 @@ def register(app: typer.Typer) -> None:
 
 def leaderboard(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A Benchmark of the project.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A Benchmark of the project.",
+            show_default=False,
+            autocompletion=completion.benchmark,
+        ),
     ],
     directory: DirectoryOption = None,
     project: ProjectOption = None,

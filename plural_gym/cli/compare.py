@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plural_gym.cli import completion
 from plural_gym.cli.records import job_store, number
 from plural_gym.cli.terminal import (
     DirectoryOption,
@@ -26,11 +27,24 @@ if TYPE_CHECKING:
 
 
 def compare(
-    first: Annotated[str, typer.Argument(metavar="A", help="A Job's id.", show_default=False)],
-    second: Annotated[str, typer.Argument(metavar="B", help="Another's, or the same.", show_default=False)],
+    first: Annotated[
+        str,
+        typer.Argument(metavar="A", help="A Job's id.", show_default=False, autocompletion=completion.jobs),
+    ],
+    second: Annotated[
+        str,
+        typer.Argument(
+            metavar="B", help="Another's, or the same.", show_default=False, autocompletion=completion.jobs
+        ),
+    ],
     agent: Annotated[
         list[str] | None,
-        typer.Option("--agent", "-a", help="Whose results, where a Job has several. Twice: of A, then of B."),
+        typer.Option(
+            "--agent",
+            "-a",
+            help="Whose results, where a Job has several. Twice: of A, then of B.",
+            autocompletion=completion.agent,
+        ),
     ] = None,
     anyway: Annotated[bool, typer.Option("--anyway", help="Also where Tasks are not the same.")] = False,
     directory: DirectoryOption = None,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plural_gym.cli.terminal import PLURALS
-from plural_gym.errors import ProjectError
+from plural_gym.errors import ProjectError, UsageError
 
 if TYPE_CHECKING:
     from plural_gym.environment import Actions
@@ -25,6 +25,32 @@ def task_names(project: "Project", name: str) -> list[str]:
 def is_folder(project: "Project", name: str) -> bool:
     """Whether `name` means the Tasks of a folder of rows."""
     return any(one.startswith(name + "/") for one in project.tasks.names)
+
+
+def here(noun: str, project: "Project") -> "Found | None":
+    """The resource of this noun in whose folder somebody stands."""
+    from plural_gym.project_files import Layout
+
+    place = Path.cwd()
+    for one in Layout(project.root).resources(PLURALS[noun]).values():
+        if place.is_relative_to(one.folder.resolve()) or place.is_relative_to(one.folder):
+            return one
+    return None
+
+
+def chosen(noun: str, name: str | None, project: "Project", verb: str) -> str:
+    """`name`, or without one that of the resource in whose folder somebody stands.
+
+    Raises:
+        UsageError: nobody stands in one; says what there is.
+    """
+    if name is not None:
+        return name
+    found = here(noun, project)
+    if found is None:
+        listed = ", ".join(getattr(project, PLURALS[noun])) or "none"
+        raise UsageError(f"say which: plural {noun} {verb} NAME (there are: {listed}).")
+    return found.name
 
 
 def line(noun: str, found: "Found", project: "Project") -> dict[str, Any]:
@@ -258,6 +284,9 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
     if told.get("instructions"):
         yield ""
         yield from told["instructions"].rstrip().splitlines()
+    if told.get("actions") == [] and told.get("apps", True):
+        yield ""
+        yield "It offers no action; mark a method of its App with @action."
     for action in told.get("actions", ()):
         yield ""
         yield from _action_lines(action)

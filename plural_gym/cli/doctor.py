@@ -90,8 +90,20 @@ def _local() -> Iterator[Finding]:
 
 
 def _docker() -> Iterator[Finding]:
+    """Whether a Docker engine answers; without a Runtime that uses one it is told, and nothing advised."""
+    from plural_gym import kinds
+
+    known = kinds.names("plural.runtimes")
+    for finding in _engine("runtime docker"):
+        if "docker" in known:
+            yield finding
+        else:
+            told = f"{finding.found}; not used, as the only Runtime is {', '.join(known)}"
+            yield Finding("Docker engine", finding.status, told)
+
+
+def _engine(part: str) -> Iterator[Finding]:
     """Whether a Docker engine answers; why not, in words."""
-    part = "runtime docker"
     try:
         import docker
     except ModuleNotFoundError:
@@ -106,7 +118,7 @@ def _docker() -> Iterator[Finding]:
                 probe.connect(host.removeprefix("unix://"))
         client = docker.from_env(timeout=_DOCKER_S)
         try:
-            yield Finding(part, "ok", f"Docker engine {client.version()['Version']}")
+            yield Finding(part, "ok", f"version {client.version()['Version']}")
         finally:
             client.close()
     except PermissionError:

@@ -16,6 +16,8 @@ from plural_gym.errors import UsageError
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _ENDING = ".tmpl"
+TAKEN_SHOWN = 5
+"""Files in the way that are named."""
 
 
 def register(app: typer.Typer) -> None:
@@ -68,13 +70,16 @@ def write(content: Mapping[str, str], folder: Path) -> list[Path]:
     """Write all of the files below `folder`, or none of them.
 
     Raises:
-        UsageError: some exist already; names them.
+        UsageError: some exist already; names the first of them.
     """
     targets = {folder / relative: text for relative, text in content.items()}
     taken = [shown(path) for path in targets if path.exists()]
     if taken:
+        listed = ", ".join(taken[:TAKEN_SHOWN])
+        if len(taken) > TAKEN_SHOWN:
+            listed += f", … and {len(taken) - TAKEN_SHOWN} more"
         raise UsageError(
-            f"nothing was written: {', '.join(taken)} exist{'s' if len(taken) == 1 else ''} already. "
+            f"nothing was written: {listed} exist{'s' if len(taken) == 1 else ''} already. "
             "Choose another folder or name."
         )
     for path, text in targets.items():
@@ -93,7 +98,7 @@ def checked_name(name: str) -> str:
     """`name`, if a resource can have it. Raises UsageError with one that would do."""
     from pydantic import ValidationError
 
-    from plural_gym.manifest import explain
+    from plural_gym.manifest_errors import explain
     from plural_gym.manifest_models import ResourceManifest
 
     try:

@@ -5,18 +5,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plural_gym.cli import completion
 from plural_gym.cli.compare import compare
 from plural_gym.cli.records import (
     also,
+    board_text,
     current_faults,
+    fault_lines,
     find_job,
     job_store,
     number,
     show_trials,
+    source,
     trial_row,
     when,
 )
-from plural_gym.cli.run import Watch, fault_lines, finish
+from plural_gym.cli.run import Watch, finish
 from plural_gym.cli.terminal import (
     DirectoryOption,
     JsonOption,
@@ -36,7 +40,10 @@ if TYPE_CHECKING:
 TASKS_SHOWN = 5
 
 JobArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="A Job's id, or how it begins.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="ID", help="A Job's id, or how it begins.", show_default=False, autocompletion=completion.jobs
+    ),
 ]
 ConcurrencyOption = Annotated[
     int | None, typer.Option("--concurrency", "-n", min=1, help="Trials at once; by default one a processor.")
@@ -99,7 +106,7 @@ def _summary(folder: "JobFolder") -> dict[str, Any]:
     return {
         "job_id": folder.id,
         "created": pins.get("created"),
-        "source": result.exam,
+        "source": source(result),
         "agents": [agent["name"] for agent in pins["agents"]],
         "mode": pins["mode"],
         "status": _status(folder, known),
@@ -137,13 +144,13 @@ def show(
     status = _status(folder, known)
     if as_json:
         rows = [trial_row(trial) for trial in trials]
-        record = {**summary, "status": status, "faults": faults, "source": result.exam, "pins": pins}
+        record = {**summary, "status": status, "faults": faults, "source": source(result), "pins": pins}
         print_json({**record, "folder": str(folder.path), "trial_results": rows})
         return
     _show_head(result, pins, status, summary)
     if summary["finished"]:
         typer.echo()
-        typer.echo(str(result.leaderboard))
+        typer.echo(board_text(result))
     typer.echo()
     show_trials(trials)
     for line in fault_lines(faults):
@@ -161,7 +168,7 @@ def _show_head(result: "JobResult", pins: Mapping[str, Any], status: str, summar
     ]
     lines = [
         ("Job", result.id),
-        ("Source", f"{result.exam}: {listed}"),
+        ("Source", f"{source(result)}: {listed}"),
         ("Agents", ", ".join(agents)),
         ("Status", f"{status}, {summary['finished']} of {counted(summary['trials'], 'Trial')}"),
         ("Started", when(pins.get("created"))),
@@ -199,7 +206,11 @@ def rerun(
 def resume(
     job: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="A Job's id; by default the newest unfinished Job."),
+        typer.Argument(
+            metavar="[ID]",
+            help="A Job's id; by default the newest unfinished Job.",
+            autocompletion=completion.jobs,
+        ),
     ] = None,
     concurrency: ConcurrencyOption = None,
     min_score: MinScoreOption = None,

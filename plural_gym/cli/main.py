@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from plural_gym.cli import doctor, init, play, words
 from plural_gym.cli import run as run_command
 from plural_gym.cli.terminal import Interrupted, counted, error_record, message_of, print_json, say, stderr
-from plural_gym.errors import MachineError, PluralError, ProjectError
+from plural_gym.errors import MachineError, PluralError, ProjectError, UsageError
 
 BUG = 70
 """Exit code for a fault of this package, apart from those that mean something: sysexits' EX_SOFTWARE."""
@@ -75,10 +75,14 @@ def _tell(error: PluralError, as_json: bool) -> int:
     if as_json:
         print_json({"error": error_record(error)})
     elif isinstance(error, ProjectError):
-        for problem in error.problems:
-            say(str(problem))
-        if len(error.problems) > 1:
-            say(f"{counted(len(error.problems), 'problem')}.")
+        lines = [str(problem) for problem in error.problems]
+        if len(lines) > 1:
+            lines.append(f"{counted(len(lines), 'problem')}.")
+        if stderr().is_terminal:
+            _box("\n".join(lines))
+        else:
+            for line in lines:
+                say(line)
     elif str(error):
         _box(message_of(error))
     return error.exit_code
@@ -140,22 +144,27 @@ def _version() -> str:
     return version("plural-gym")
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"plural-gym {_version()}")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def plural(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
-    ] = False,
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --version: print it as JSON.")] = False,
 ) -> None:
     """Turns work that an AI agent can do into environments, benchmarks and training data.
 
     Start with: plural init my-project
     """
+    if version:
+        if as_json:
+            print_json({"version": _version()})
+        else:
+            typer.echo(f"plural-gym {_version()}")
+        raise typer.Exit
+    command = context.invoked_subcommand
+    if command is None:
+        raise UsageError("say which command; plural --help lists them.")
+    if as_json:
+        raise UsageError(f"--json stands after the command: plural {command} ... --json")
 
 
 def _register() -> None:

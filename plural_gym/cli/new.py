@@ -5,21 +5,25 @@ where there is only one choice.
 """
 
 import json
+import keyword
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plural_gym.cli import completion
 from plural_gym.cli.init import checked_name, files, write
 from plural_gym.cli.terminal import PLURALS, JsonOption, ProjectOption, open_project, print_json, say, shown
-from plural_gym.errors import UnknownName, UsageError, suggest
+from plural_gym.errors import PluralError, UnknownName, UsageError, suggest
 
 if TYPE_CHECKING:
     from plural_gym.project import Project
 
 Plain = Annotated[str, typer.Argument(metavar="NAME", help="Its name, and that of its folder.")]
 _MARKS = "*?["
+_TAKEN = ("App", "State", "Count")
+"""Names that the template of an App uses."""
 
 
 def register(noun: str, group: typer.Typer) -> None:
@@ -40,10 +44,19 @@ def register(noun: str, group: typer.Typer) -> None:
 def new_task(
     name: Plain,
     environment: Annotated[
-        str | None, typer.Option("--environment", "-e", help="The Environment it happens in.")
+        str | None,
+        typer.Option(
+            "--environment",
+            "-e",
+            help="The Environment it happens in.",
+            autocompletion=completion.environment,
+        ),
     ] = None,
     verifier: Annotated[
-        list[str] | None, typer.Option("--verifier", "-v", help="Who grades it. Repeat it.")
+        list[str] | None,
+        typer.Option(
+            "--verifier", "-v", help="Who grades it. Repeat it.", autocompletion=completion.verifier
+        ),
     ] = None,
     instructions: Annotated[
         str | None, typer.Option("--instructions", help="What the Agent is to do, in a sentence.")
@@ -64,37 +77,102 @@ def new_task(
         "environment": world,
         "verifiers": ", ".join(graders),
         "instructions": text.strip().replace("\n", "\n  "),
+        "setup": _setup(found, world),
     }
     _make("task", name, found, values, as_json, world)
+
+
+def _setup(project: "Project", environment: str) -> str:
+    """A `setup` that would hold, commented out: what its Apps start with, in as far as it can be written.
+
+    It is a hint, so an Environment that cannot be read gives none.
+    """
+    from plural_gym.apps.python import state_class
+
+    lines = []
+    try:
+        for name, app in project.environments[environment].declarations.items():
+            if "class" in app.options:
+                fields = state_class(app.options["class"])().model_dump(mode="json")
+                lines.append(f"#   {name}: {json.dumps(fields, ensure_ascii=False)}")
+    except (PluralError, ValueError):
+        return ""
+    return "\n".join(["# setup:", *lines, ""]) if lines else ""
 
 
 def new_agent(
     name: Plain,
     harness: Annotated[
         str | None,
-        typer.Option("--harness", help="The Harness that plays it: one of the project, or a kind."),
+        typer.Option(
+            "--harness",
+            help="The Harness that plays it: one of the project, or a kind.",
+            autocompletion=completion.harness,
+        ),
     ] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", help="The model it calls.")] = None,
     project: ProjectOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make an Agent: a Harness plays it, with a model or without one."""
-    from plural_gym import kinds
-
     found = open_project(project)
-    if harness is None:
-        driver = "native" if model is not None else _choice("harness", None, found.harnesses)
-    else:
-        known = [*found.harnesses, *kinds.names("plural.harnesses"), "native"]
-        driver = harness if ":" in harness else _choice("harness", harness, known)
+    driver = _driver(harness, model, found)
     line = "" if model is None else f"model: {json.dumps(model)}\n"
     _make("agent", name, found, {"harness": driver, "model": line}, as_json)
+
+
+def _driver(harness: str | None, model: str | None, project: "Project") -> str:
+    """The Harness that plays a new Agent; never a kind that does not exist or needs code of its own.
+
+    Raises:
+        UnknownName: `harness` is none.
+        UsageError: none was named where there is a choice, or where a model has to be called.
+    """
+    from plural_gym import kinds
+
+    installed = kinds.names("plural.harnesses")
+    own = list(project.harnesses)
+    if harness is not None and ":" in harness:
+        return harness
+    if harness is not None and harness not in own and harness in installed and not _is_complete(harness):
+        raise UsageError(
+            f"the Harness kind {harness!r} needs code to play with; make it with: plural harness init NAME, "
+            "and name that: --harness NAME"
+        )
+    if harness is not None:
+        return _choice("harness", harness, [*own, *filter(_is_complete, installed)])
+    if model is None:
+        return _choice("harness", None, own)
+    if "native" in installed:
+        return "native"
+    there = f"there are: {', '.join(sorted(own))}" if own else "make one with: plural harness init NAME"
+    raise UsageError(
+        f"no Harness that is installed calls a model by itself; name one of the project: --harness NAME "
+        f"({there})."
+    )
+
+
+def _is_complete(kind: str) -> bool:
+    """Whether a Harness kind plays without being given anything."""
+    from plural_gym.harness import as_harness
+
+    try:
+        as_harness(kind)
+    except PluralError:
+        return False
+    return True
 
 
 def new_benchmark(
     name: Plain,
     task: Annotated[
-        list[str] | None, typer.Option("--task", "-t", help="A Task or a pattern. Repeat it; by default all.")
+        list[str] | None,
+        typer.Option(
+            "--task",
+            "-t",
+            help="A Task or a pattern. Repeat it; by default all.",
+            autocompletion=completion.task,
+        ),
     ] = None,
     project: ProjectOption = None,
     as_json: JsonOption = False,
@@ -144,7 +222,8 @@ def _make(
         raise UsageError(f"there is a {noun.capitalize()} {name!r} already; choose another name.")
     parent = _parent(project, noun, environment)
     templates = ["counter", noun] if noun in ("app", "environment") else [noun]
-    written = write(files(templates, {"name": name, **values}), parent / name)
+    own = {"name": name, "class": _class_name(name) if noun == "app" else "Counter"}
+    written = write(files(templates, {**own, **values}), parent / name)
     if as_json:
         print_json({"word": noun, "name": name, "files": [str(path) for path in written]})
         return
@@ -152,6 +231,13 @@ def _make(
         typer.echo(shown(path))
     say()
     say(f"Check plural {noun} validate {name}")
+
+
+def _class_name(name: str) -> str:
+    """`Clock` for `clock`, `WallClock` for `wall-clock`; never a name that app.py or Python has already."""
+    made = "".join(part[:1].upper() + part[1:] for part in name.split("-"))
+    taken = made in _TAKEN or keyword.iskeyword(made)
+    return f"{made}App" if taken else made if made.isidentifier() else f"App{made}"
 
 
 def _task_folders(project: "Project") -> set[str]:

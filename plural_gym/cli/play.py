@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plural_gym.cli import completion
 from plural_gym.cli.run import choose_tasks
 from plural_gym.cli.terminal import (
     JsonOption,
@@ -40,7 +41,12 @@ def register(app: typer.Typer) -> None:
 
 
 def play(
-    task: Annotated[str, typer.Argument(help="A Task, or a folder of Tasks of which one is drawn.")],
+    task: Annotated[
+        str,
+        typer.Argument(
+            help="A Task, or a folder of Tasks of which one is drawn.", autocompletion=completion.task
+        ),
+    ],
     seed: Annotated[
         int | None, typer.Option("--seed", help="Repeats the draw and all randomness of the Apps.")
     ] = None,
@@ -68,18 +74,23 @@ class _Game:
     def __init__(self, tasks: "TaskSet", seed: int, reveal: bool, as_json: bool) -> None:
         self._task: Task = tasks[seed % len(tasks)]
         self._seed, self._reveal, self._as_json = seed, reveal, as_json
-        self._env: GymEnv = self._task.environment.gym(tasks=[self._task], reveal_state=reveal)
+        self._env = _seated(self._task, reveal)
         self._actions = {name: dict(spec.parameters) for name, (_, spec) in self._public().items()}
         for tool in self._env.tools():
             if tool["function"]["name"] == "finish":
                 self._actions.setdefault("finish", tool["function"]["parameters"])
-        self._rewards: list[dict[str, float]] = []
+        self._turn_now = 0
+        self._rewards: list[dict[str, Any]] = []
+        """For each turn its number, the rewards by Verifier, and whose reward failed."""
 
     def _public(self) -> "Mapping[str, tuple[str, ActionSpec]]":
         return self._task.environment.actions.public
 
     def play(self) -> None:
         """Play until the episode is over or the player stops, then tell what it was worth."""
+        folder, row, _ = self._task.name.partition("/")
+        # A row's name is often the answer.
+        say(f"{f'A Task of {folder}' if row else f'Task {folder}'}; --seed {self._seed} plays it again.")
         try:
             observation, info = self._env.reset(seed=self._seed)
             self._say(observation["text"])
@@ -109,8 +120,10 @@ class _Game:
             self._say(str(error))
             return False
         observation, _, terminated, truncated, info = self._env.step(action)
-        status = info["reward_status"]
-        self._rewards.append({name: value for name, value in info["rewards"].items() if status[name] == 1})
+        turn = int(observation["turn"][0])
+        if turn > self._turn_now:
+            self._turn_now = turn
+            self._rewards.append(_rewards(turn, info))
         self._say(f"rejected: {info['error']}" if info["error"] else observation["text"])
         self._show_state(info)
         return terminated or truncated
@@ -133,18 +146,30 @@ class _Game:
             return
         self._say()
         over = f"Over ({episode.stop_reason})" if episode.stop_reason else "Stopped"
-        self._say(f"{over} after {counted(len(self._rewards), 'turn')}. The Task was {self._task.name}.")
+        self._say(f"{over} after {counted(self._turn_now, 'turn')}. The Task was {self._task.name}.")
         self._say(f"score {'unknown' if score is None else f'{score:g}'}")
         for name, output in outputs.items():
             told = _output(output)
             self._say(f"  {name}: " + (told["fault"] or f"{told['score']:g}"))
             for line in told["evidence"]:
                 self._say(f"    {line}")
-        for name in dict.fromkeys(key for step in self._rewards for key in step):
-            values = [step[name] for step in self._rewards if name in step]
-            self._say(f"rewards of {name}: {', '.join(f'{value:+g}' for value in values)} = {sum(values):+g}")
+        self._say_rewards()
         for fault in self._env.faults:
             self._say(f"! {fault}")
+
+    def _say_rewards(self) -> None:
+        """For each Verifier the turns that earned something, or whose reward failed."""
+        told: dict[str, list[str]] = {}
+        sums: dict[str, float] = {}
+        for step in self._rewards:
+            for name, value in step["rewards"].items():
+                told.setdefault(name, []).append(f"{value:+g} at turn {step['turn']}")
+                sums[name] = sums.get(name, 0.0) + value
+            for name in step["faults"]:
+                told.setdefault(name, []).append(f"fault at turn {step['turn']}")
+        for name, parts in told.items():
+            total = f"; in all {sums[name]:+g}" if name in sums else ""
+            self._say(f"rewards of {name}: {', '.join(parts)}{total}")
 
     def _help(self) -> None:
         self._say("Actions:")
@@ -167,6 +192,29 @@ class _Game:
             say(text)
         else:
             typer.echo(text)
+
+
+def _seated(task: "Task", reveal: bool) -> "GymEnv":
+    """The world of one Task, with `finish` exactly where a Job would offer it to a Harness.
+
+    A GymEnv leaves `finish` out where an App ends the episode itself, for the sake of random policies.
+    """
+    environment = task.environment
+    env: GymEnv = environment.gym(tasks=[task], reveal_state=reveal)
+    env._finishes = environment.finish != "never" and "finish" not in environment.actions.table
+    return env
+
+
+def _rewards(turn: int, info: Mapping[str, Any]) -> dict[str, Any]:
+    """What a turn was worth, from the `info` of its step."""
+    from plural_gym.rl.env import FAULT, VALUE
+
+    status = info["reward_status"]
+    return {
+        "turn": turn,
+        "rewards": {name: value for name, value in info["rewards"].items() if status[name] == VALUE},
+        "faults": [name for name in status if status[name] == FAULT],
+    }
 
 
 def read_call(line: str, actions: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What the commands over stored Jobs and Trials share: finding them, and showing what is in them."""
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 from plural_gym.cli.terminal import counted, jobs_directory, open_project, print_table, say, shown
 
 if TYPE_CHECKING:
+    from plural_gym.job import JobResult
     from plural_gym.records.job_folder import JobFolder, JobStore
     from plural_gym.trial import Trial
 
 TRIALS_SHOWN = 100
+_NO_RESULT = "GradingFault"
+"""The type of a fault that no code raised: a function returned what cannot be used."""
 
 
 def job_store(directory: Path | None, project: Path | None) -> "JobStore":
@@ -24,6 +28,21 @@ def job_store(directory: Path | None, project: Path | None) -> "JobStore":
 def find_job(job_id: str, directory: Path | None, project: Path | None) -> "JobFolder":
     """One Job by its id or how it begins. Raises UnknownName."""
     return job_store(directory, project).find(job_id)
+
+
+def source(result: "JobResult") -> str:
+    """What a Job ran: `name@version` of its Benchmark, or how many Tasks."""
+    pins = result.folder.pins()
+    pin = pins["benchmark"]
+    return f"{pin['name']}@{pin['version']}" if pin else counted(len(pins["tasks"]), "Task")
+
+
+def board_text(result: "JobResult") -> str:
+    """A Job's leaderboard for people; without a Benchmark it says so in its heading."""
+    board = result.leaderboard
+    if result.folder.pins()["benchmark"] is None:
+        board = dataclasses.replace(board, benchmark="no Benchmark")
+    return str(board)
 
 
 def also(directory: Path | None) -> str:
@@ -81,6 +100,34 @@ def _faults_of(trial: "Trial") -> dict[tuple[str, ...], int]:
             key = (where, row["error_type"], row["error_message"], row["error_at"])
             found[key] = found.get(key, 0) + 1
     return found
+
+
+def fault_lines(faults: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What failed in author code, two lines a fault, from the rows of `JobResult.faults`."""
+    lines = []
+    for fault in faults:
+        trials = counted(fault["trials"], "Trial")
+        failed = "failed" if fault["type"] == _NO_RESULT else "raised"
+        word, _, rest = fault["where"].partition(" ")
+        name, _, hook = rest.rpartition(" ") if word == "verifier" else (rest, "", "")
+        happened = f"{fault['where']} failed in {trials}"
+        if hook == "reward":
+            steps = counted(fault["count"], "step")
+            happened = f"Verifier {name}'s reward {failed} on {steps} in {trials}, which earned it no reward"
+        elif hook == "check":
+            happened = f"Verifier {name}'s check {failed} in {trials}, which got no score"
+        elif hook == "hindsight":
+            happened = f"Verifier {name}'s hindsight {failed} in {trials}, which earned it no credit"
+        elif word in ("app", "harness"):
+            happened = f"{word.capitalize()} {name} raised in {trials}, which ended there"
+        lines += [f"! {happened}", f"  there: {fault_said(fault)}"]
+    return lines
+
+
+def fault_said(fault: Mapping[str, Any]) -> str:
+    """`KeyError: 'done' (at verify.py:14)`, or what a function returned where it raised nothing."""
+    raised = "" if fault["type"] == _NO_RESULT else f"{fault['type']}: "
+    return f"{raised}{fault['message']} (at {fault['at']})"
 
 
 def trial_row(trial: "Trial") -> dict[str, Any]:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plural_gym.cli import completion
 from plural_gym.cli.progress import shown_progress
+from plural_gym.cli.records import board_text, fault_lines
 from plural_gym.cli.terminal import (
     DirectoryOption,
     Interrupted,
@@ -45,11 +47,20 @@ def run(
     task: Annotated[
         list[str] | None,
         typer.Option(
-            "--task", "-t", help="A Task, a folder of Tasks, or a pattern as 'wordle/*'. Repeat it."
+            "--task",
+            "-t",
+            help="A Task, a folder of Tasks, or a pattern as 'wordle/*'. Repeat it.",
+            autocompletion=completion.task,
         ),
     ] = None,
-    benchmark: Annotated[str | None, typer.Option("--benchmark", "-b", help="A Benchmark.")] = None,
-    agent: Annotated[list[str] | None, typer.Option("--agent", "-a", help="Who plays. Repeat it.")] = None,
+    benchmark: Annotated[
+        str | None,
+        typer.Option("--benchmark", "-b", help="A Benchmark.", autocompletion=completion.benchmark),
+    ] = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option("--agent", "-a", help="Who plays. Repeat it.", autocompletion=completion.agent),
+    ] = None,
     split: Annotated[
         str | None, typer.Option("--split", help="Of the --task Tasks, only those of this split.")
     ] = None,
@@ -143,7 +154,7 @@ def finish(job: "Job", watch: Watch, min_score: float | None, as_json: bool) -> 
         print_json({**summary, **places, "min_score": min_score, "below_min_score": below})
     else:
         say()
-        typer.echo(str(board))
+        typer.echo(board_text(result))
         say()
         _show_outcome(summary)
         if below:
@@ -278,7 +289,7 @@ def _show_outcome(summary: Mapping[str, Any]) -> None:
         say(f"Failed: {failures}")
     waiting = summary["by_status"].get("awaiting_review")
     if waiting:
-        say(f"Awaiting review: {counted(waiting, 'Trial')}; see: plural review list")
+        say(f"Awaiting review: {counted(waiting, 'Trial')}")
     for line in fault_lines(summary["faults"]):
         say(line)
 
@@ -294,24 +305,3 @@ def _where(folder: Path) -> str:
         usual = Path.cwd() / JOBS
     parent = folder.absolute().parent
     return "" if parent == usual else f" --directory {shlex.quote(shown(parent))}"
-
-
-def fault_lines(faults: Sequence[dict[str, Any]]) -> list[str]:
-    """What failed in author code, two lines a fault, from the rows of `JobResult.faults`."""
-    lines = []
-    for fault in faults:
-        trials = counted(fault["trials"], "Trial")
-        word, _, rest = fault["where"].partition(" ")
-        name, _, hook = rest.rpartition(" ") if word == "verifier" else (rest, "", "")
-        happened = f"{fault['where']} failed in {trials}"
-        if hook == "reward":
-            steps = counted(fault["count"], "step")
-            happened = f"Verifier {name}'s reward raised on {steps} in {trials}, which earned it no reward"
-        elif hook == "check":
-            happened = f"Verifier {name}'s check raised in {trials}, which got no score"
-        elif hook == "hindsight":
-            happened = f"Verifier {name}'s hindsight raised in {trials}, which earned it no credit"
-        elif word in ("app", "harness"):
-            happened = f"{word.capitalize()} {name} raised in {trials}, which ended there"
-        lines += [f"! {happened}", f"  there: {fault['type']}: {fault['message']} (at {fault['at']})"]
-    return lines

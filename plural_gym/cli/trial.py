@@ -1,21 +1,31 @@
 """`plural trial`: list the Trials of a Job, and show one with all that its record says."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plural_gym.cli.records import also, current_faults, find_job, job_store, number, show_trials, when
-from plural_gym.cli.run import fault_lines
+from plural_gym.cli import completion
+from plural_gym.cli.records import (
+    also,
+    current_faults,
+    fault_lines,
+    fault_said,
+    find_job,
+    job_store,
+    number,
+    show_trials,
+    when,
+)
+from plural_gym.cli.steps import show_steps
 from plural_gym.cli.terminal import (
     DirectoryOption,
     JsonOption,
     ProjectOption,
     counted,
     print_json,
-    print_table,
     say,
     shown,
 )
@@ -31,7 +41,12 @@ def register(app: typer.Typer) -> None:
 
 
 def list_(
-    job: Annotated[str, typer.Option("--job", metavar="ID", help="The Job, or how its id begins.")],
+    job: Annotated[
+        str,
+        typer.Option(
+            "--job", metavar="ID", help="The Job, or how its id begins.", autocompletion=completion.jobs
+        ),
+    ],
     directory: DirectoryOption = None,
     project: ProjectOption = None,
     as_json: JsonOption = False,
@@ -55,38 +70,49 @@ def show(
     trial: Annotated[
         str, typer.Argument(metavar="ID", help="A Trial's id, or how it begins.", show_default=False)
     ],
+    full: Annotated[
+        bool, typer.Option("--full", help="Arguments and observations in full, however long.")
+    ] = False,
     directory: DirectoryOption = None,
     project: ProjectOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a Trial: its scores with their evidence, its rewards turn by turn, and where its files are."""
+    """Show a Trial: scores with evidence, what the Agent did with its rewards, and where the files are."""
     from plural_gym.trial import Trial
 
     found = Trial(job_store(directory, project).find_trial(trial))
     folder = found.folder
+    files = {
+        "steps": folder.steps_path,
+        "rewards": folder.rewards_path,
+        "trajectory": folder.trajectory_path,
+    }
+    written = {what: path for what, path in files.items() if path.exists()}
     places = {
         "folder": str(folder.path),
         "artifacts": str(folder.artifacts_path),
         "logs": str(folder.logs_path),
+        **{f"{what}_path": str(path) for what, path in written.items()},
     }
     if not folder.result_path.exists():
         _show_unfinished(found, places, directory, as_json)
         return
     faults = current_faults([found])
     if as_json:
-        files = folder.artifacts()
-        record = {**found.result, "faults": faults, "rewards": found.rewards, "artifact_files": files}
-        print_json({**record, **places})
+        record = {**found.result, "faults": faults, "steps": found.steps, "rewards": found.rewards}
+        print_json({**record, "artifact_files": folder.artifacts(), **places})
         return
     result = found.result
     _show_head(result)
     for row in result["scores"]:
         _show_score(row)
-    _show_rewards(found)
+    show_steps(found, full)
     for line in fault_lines(faults):
         say(line)
     kept = len(folder.artifacts())
     typer.echo()
+    for what, path in written.items():
+        typer.echo(f"{what.capitalize():<11}{shown(path)}")
     typer.echo(f"Artifacts  {shown(folder.artifacts_path)}" + (f" ({counted(kept, 'file')})" if kept else ""))
     typer.echo(f"Logs       {shown(folder.logs_path)}")
 
@@ -160,63 +186,4 @@ def _show_score(row: Mapping[str, Any]) -> None:
     if row.get("feedback"):
         typer.echo(f"  {row['feedback']}")
     if fault:
-        typer.echo(f"  ! {fault['type']}: {fault['message']} (at {fault['at']})")
-
-
-def _show_rewards(trial: "Trial") -> None:
-    """Turn by turn, a column for each Verifier's rewards and one for its hindsight."""
-    rows = trial.rewards
-    if not rows:
-        return
-    columns = list(dict.fromkeys(_column(row, rows) for row in rows))
-    seats = any(row["seat"] is not None for row in rows)
-    cells: dict[tuple[Any, ...], dict[str, list[Mapping[str, Any]]]] = {}
-    for step in trial.steps:
-        cells[_line(step["turn"], step["seat"] if seats else None, step["action"])] = {}
-    unplaced: dict[tuple[Any, ...], dict[str, list[Mapping[str, Any]]]] = {}
-    for row in rows:
-        if row["turn"] is not None:
-            key = _line(row["turn"], row["seat"] if seats else None, row["action"])
-        else:
-            what = f"call {row['event_id']}" if row["target"] == "model_call" else "whole Trial"
-            key = _line(None, row["seat"] if seats else None, what)
-        place = cells if key in cells else unplaced
-        place.setdefault(key, {}).setdefault(_column(row, rows), []).append(row)
-    table = [_cells(key, given, columns, seats) for key, given in (*cells.items(), *unplaced.items())]
-    sums = [number(_total([row for row in rows if _column(row, rows) == column])) for column in columns]
-    typer.echo()
-    print_table(
-        ["turn", *(["seat"] if seats else []), "action", *columns],
-        [*table, ["", *([""] if seats else []), "sum", *sums]],
-    )
-
-
-def _line(turn: int | None, seat: str | None, action: str | None) -> tuple[Any, ...]:
-    return turn, seat, action
-
-
-def _column(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    """`progress`, `solved (hindsight)`; with the version where several stand in the ledger."""
-    versions = {one["verifier_version"] for one in rows if one["verifier"] == row["verifier"]}
-    name = row["verifier"] + (f"@{row['verifier_version']}" if len(versions) > 1 else "")
-    return name if row["kind"] == "step" else f"{name} ({row['kind']})"
-
-
-def _cells(
-    key: tuple[Any, ...],
-    given: Mapping[str, Sequence[Mapping[str, Any]]],
-    columns: Sequence[str],
-    seats: bool,
-) -> list[str]:
-    turn, seat, action = key
-    found = []
-    for column in columns:
-        rows = given.get(column, ())
-        failed = any(row["status"] == "error" for row in rows)
-        found.append("fault" if failed else number(_total(rows)) if rows else "")
-    return ["" if turn is None else str(turn), *([seat or ""] if seats else []), action or "", *found]
-
-
-def _total(rows: Sequence[Mapping[str, Any]]) -> float | None:
-    values = [row["value"] for row in rows if row["value"] is not None]
-    return sum(values) if values else None
+        typer.echo(f"  ! {fault_said(fault)}")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plural_gym.cli.records import find_job, number
-from plural_gym.cli.run import fault_lines
+from plural_gym.cli import completion, describe
+from plural_gym.cli.records import fault_lines, find_job, number
 from plural_gym.cli.terminal import (
     DirectoryOption,
     JsonOption,
@@ -29,8 +29,20 @@ if TYPE_CHECKING:
     from plural_gym.relabel import Replays
     from plural_gym.replay import Replayed
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A Verifier of the project.", show_default=False)]
-JobOption = Annotated[str, typer.Option("--job", metavar="ID", help="The Job whose Trials are used.")]
+Named = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[NAME]",
+        help="A Verifier; by default the one in whose folder you are.",
+        autocompletion=completion.verifier,
+    ),
+]
+JobOption = Annotated[
+    str,
+    typer.Option(
+        "--job", metavar="ID", help="The Job whose Trials are used.", autocompletion=completion.jobs
+    ),
+]
 TrialOption = Annotated[
     list[str] | None, typer.Option("--trial", metavar="ID", help="Only this Trial of it. Repeat it.")
 ]
@@ -44,8 +56,8 @@ def register(app: typer.Typer) -> None:
 
 
 def try_(
-    name: Name,
     job: JobOption,
+    name: Named = None,
     trial: TrialOption = None,
     directory: DirectoryOption = None,
     project: ProjectOption = None,
@@ -59,8 +71,8 @@ def try_(
 
 
 def apply(
-    name: Name,
     job: JobOption,
+    name: Named = None,
     trial: TrialOption = None,
     directory: DirectoryOption = None,
     project: ProjectOption = None,
@@ -74,7 +86,7 @@ def apply(
 
 
 def _replay(
-    name: str,
+    name: str | None,
     job: str,
     trial: list[str] | None,
     directory: Path | None,
@@ -86,6 +98,7 @@ def _replay(
     from plural_gym.relabel import apply_verifier, try_verifier
 
     found = open_project(project)
+    name = describe.chosen("verifier", name, found, verb="apply" if save else "try")
     verifier = found.verifiers[name]
     folder = find_job(job, directory, project)
     store = JobStore(folder.path.parent)
@@ -210,7 +223,7 @@ def _faults(outcome: "Replays") -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def test(name: Name, project: ProjectOption = None, as_json: JsonOption = False) -> None:
+def test(name: Named = None, project: ProjectOption = None, as_json: JsonOption = False) -> None:
     """Run a Verifier on its own cases, and end with code 1 if one fails.
 
     The cases are the files verifiers/NAME/cases/*.yaml: attempts, and what the Verifier must give for each.
@@ -218,6 +231,7 @@ def test(name: Name, project: ProjectOption = None, as_json: JsonOption = False)
     from plural_gym.cases import missing_kinds, run_cases
 
     found = open_project(project)
+    name = describe.chosen("verifier", name, found, verb="test")
     verifier = found.verifiers[name]
     folder = verifier.folder
     assert folder is not None

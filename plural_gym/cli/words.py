@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plural_gym.cli import describe, new
+from plural_gym.cli import completion, describe, new
 from plural_gym.cli.terminal import (
     PLURALS,
     JsonOption,
@@ -46,7 +46,11 @@ _PROVED = 3
 
 Named = Annotated[
     str | None,
-    typer.Argument(metavar="[NAME]", help="Its name; by default the one in whose folder you are."),
+    typer.Argument(
+        metavar="[NAME]",
+        help="Its name; by default the one in whose folder you are.",
+        autocompletion=completion.named,
+    ),
 ]
 
 
@@ -92,12 +96,14 @@ def validate_task(
     limit: Annotated[
         int, typer.Option("--limit", min=1, help="With --run, at most so many Tasks of a folder.")
     ] = _PROVED,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 where there are warnings.")] = False,
     project: ProjectOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check one Task or folder of Tasks, or without a name the whole project; all problems at once."""
     proof = _proof(limit) if run else None
-    _validate("task", name, project, as_json, proof)
+    if _validate("task", name, project, as_json, proof) and strict:
+        raise typer.Exit(1)
 
 
 def _proof(limit: int) -> Any:
@@ -116,7 +122,8 @@ def _proof(limit: int) -> Any:
     return prove
 
 
-def _validate(noun: str, name: str | None, path: Path | None, as_json: bool, prove: Any = None) -> None:
+def _validate(noun: str, name: str | None, path: Path | None, as_json: bool, prove: Any = None) -> int:
+    """Say what is wrong; returns how many warnings there were."""
     project = open_project(path)
     from plural_gym.project_files import Layout
 
@@ -124,8 +131,7 @@ def _validate(noun: str, name: str | None, path: Path | None, as_json: bool, pro
     if name is None:
         here = _here(layout, noun)
         if here is None:
-            _validate_all(project, as_json, prove)
-            return
+            return _validate_all(project, as_json, prove)
         name = here.name
     found = _found(layout, noun, name, project)
     report = project.validate()
@@ -142,16 +148,19 @@ def _validate(noun: str, name: str | None, path: Path | None, as_json: bool, pro
     if not as_json:
         typer.echo(f"version {facts['version']}")
         typer.echo(facts["content_hash"] or counted(facts["tasks"], "Task"))
+    return len(warnings)
 
 
-def _validate_all(project: "Project", as_json: bool, prove: Any = None) -> None:
+def _validate_all(project: "Project", as_json: bool, prove: Any = None) -> int:
     report = project.validate()
     warnings = list(report.warnings)
     facts = {plural: len(getattr(project, plural)) for plural in PLURALS.values()}
     if prove is not None and report.ok:
-        for folder in dict.fromkeys(name.partition("/")[0] for name in project.tasks.names):
+        from plural_gym.project_files import Layout
+
+        for folder, found in Layout(project.root).resources("tasks").items():
             proved = prove(project, describe.task_names(project, folder))
-            warnings += [Problem(folder, None, warning) for warning in proved]
+            warnings += [Problem(found.file, None, warning) for warning in proved]
     _tell(
         f"project {project.name}", list(report.problems), warnings, {"name": project.name, **facts}, as_json
     )
@@ -160,6 +169,7 @@ def _validate_all(project: "Project", as_json: bool, prove: Any = None) -> None:
             counted(facts[plural], noun.capitalize(), plural.capitalize()) for noun, plural in PLURALS.items()
         ]
         typer.echo(", ".join(one for one in each if not one.startswith("0 ")) or "It is empty.")
+    return len(warnings)
 
 
 def _tell(

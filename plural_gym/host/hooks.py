@@ -5,7 +5,8 @@ it was. In this process for GymEnv; in a worker that can be killed for Jobs.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from types import CoroutineType
@@ -22,6 +23,13 @@ Reward = tuple[float | None, Fault | None]
 """(value, None): a reward; (None, None): no signal; (None, fault): the function failed."""
 
 NO_SIGNAL: Reward = (None, None)
+
+_INTERRUPTIONS = (KeyboardInterrupt, GeneratorExit)
+"""What is never an author's failure in this process: somebody wants it to stop."""
+
+
+class RewardWarning(UserWarning):
+    """A reward function failed in a live environment, where its part of the reward is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +60,16 @@ class HookSet:
 class LocalHooks:
     """Hooks called in this process, without a time limit."""
 
-    def __init__(self, sets: Iterable[HookSet]) -> None:
+    def __init__(self, sets: Iterable[HookSet], *, warns: bool = False) -> None:
+        """Take the hooks.
+
+        Args:
+            sets: one a Verifier.
+            warns: whether the first failure of each reward function is also a Python warning, for people
+                whose training loop looks at no record.
+        """
+        self._warns = warns
+        self._warned: set[str] = set()
         self.sets = tuple(sets)
         self.rewarding = tuple(hooks.name for hooks in self.sets if hooks.reward is not None)
         """The Verifiers that reward, in the order of their rewards."""
@@ -89,7 +106,9 @@ class LocalHooks:
             )
             try:
                 value = function(step)
-            except (Exception, SystemExit) as error:
+            except _INTERRUPTIONS:
+                raise
+            except BaseException as error:
                 rewards.append(self._failed(name, function, error))
             else:
                 rewards.append(self._settled(name, function, value))
@@ -108,11 +127,22 @@ class LocalHooks:
             if type(value) is CoroutineType:
                 value = settle(value)
             return finite_number(value), None
-        except (Exception, SystemExit) as error:
+        except _INTERRUPTIONS:
+            raise
+        except BaseException as error:
             return self._failed(name, function, error)
 
     def _failed(self, name: str, function: Any, error: BaseException) -> Reward:
-        return None, Fault.of(error, f"verifier {name} reward", author=function)
+        fault = Fault.of(error, f"verifier {name} reward", author=function)
+        if self._warns and name not in self._warned:
+            self._warned.add(name)
+            warnings.warn(
+                f"Verifier {name}'s reward failed and earns nothing: {fault.type}: {fault.message} (at "
+                f"{fault.at}); said once, info['reward_status'] and env.unwrapped.faults tell every time.",
+                RewardWarning,
+                stacklevel=2,
+            )
+        return None, fault
 
     def check(self, name: str, episode: Episode, own_rewards: Sequence[float]) -> VerifierOutput | Fault:
         """The output of one Verifier's check, or the fault of its code.
@@ -129,7 +159,9 @@ class LocalHooks:
             if not isinstance(output, VerifierOutput):
                 raise GradingFault(f"check returned {_shown(output)}, which is no VerifierOutput")
             return output
-        except (Exception, SystemExit) as error:
+        except _INTERRUPTIONS:
+            raise
+        except BaseException as error:
             return Fault.of(error, f"verifier {name} check", author=function)
 
     def hindsight(self, name: str, trial: HindsightTrial) -> list[Credit] | Fault:
@@ -138,15 +170,29 @@ class LocalHooks:
         assert function is not None
         try:
             given = settle(function(trial))
-            credits = [] if given is None else list(given)
-            for credit in credits:
-                if not isinstance(credit, Credit):
-                    raise GradingFault(
-                        f"hindsight yielded {_shown(credit)}; yield trial.credit(event_id, value)"
-                    )
-            return credits
-        except (Exception, SystemExit) as error:
+            if isinstance(given, AsyncIterable):
+                given = settle(_collected(given))
+            return [_checked(credit, trial) for credit in (() if given is None else given)]
+        except _INTERRUPTIONS:
+            raise
+        except BaseException as error:
             return Fault.of(error, f"verifier {name} hindsight", author=function)
+
+
+async def _collected(given: AsyncIterable[Any]) -> list[Any]:
+    return [credit async for credit in given]
+
+
+def _checked(credit: Any, trial: HindsightTrial) -> Credit:
+    """A credit as the Trial gives it, whoever built this one. Raises GradingFault where it would not."""
+    if not isinstance(credit, Credit):
+        raise GradingFault(f"hindsight yielded {_shown(credit)}; yield trial.credit(event_id, value)")
+    given = trial.credit(credit.event_id, credit.value)
+    if credit.target != given.target:
+        raise GradingFault(
+            f"hindsight credits {credit.event_id!r} as {credit.target!r}; it is a {given.target}."
+        )
+    return given
 
 
 def sum_of_rewards(values: Sequence[float]) -> VerifierOutput | Fault:

@@ -5,13 +5,14 @@ and faults; rewards, limits and records belong to the Session that drives it.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from asyncio import CancelledError
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import CoroutineType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
 
 from plural_gym import kinds
 from plural_gym.app import AppDeclaration, Control, LiveApp, explain_rejection, settle
@@ -26,9 +27,11 @@ from plural_gym.errors import (
     UnknownName,
     suggest,
 )
-from plural_gym.state import Frozen, freeze_value, thaw
+from plural_gym.state import Frozen, freeze_value, legible, thaw
 from plural_gym.step import TaskView
 
+AuthorError = (Exception, SystemExit, CancelledError)
+"""What author code may raise and stays its own fault: all but an interrupt of the process."""
 _SCALARS = frozenset({str, int, bool, type(None)})
 _NO_SETUP: Mapping[str, Any] = {}
 
@@ -99,6 +102,16 @@ class Outcome:
         self.stop_reason = None
 
 
+class DirectAction(NamedTuple):
+    """What DirectSession knows of an action of a Python App."""
+
+    name: str
+    fits: Callable[[Any], bool]
+    """The test that arguments are certain to fit as they are."""
+    call: str
+    """The expression that calls the action of `app` with the arguments of `given`."""
+
+
 class AppHost:
     """One world's Apps. `open` starts an episode; `act` plays; an episode is played from one thread."""
 
@@ -130,19 +143,36 @@ class AppHost:
         Raises:
             AppFault: an App could not be set up or its `reset` failed.
         """
-        opening: dict[str, Any] = {}
         self.last = None
+        if self.only is not None:
+            return self._open(0, self.only, self._lives[0], task, setup, seed, resources)
+        opening: dict[str, Any] = {}
         for index, (name, live) in enumerate(self.apps.items()):
-            try:
-                said = live.open(task.fresh(), setup.get(name, _NO_SETUP), _entropy(seed, index), resources)
-                if said is not None:
-                    opening[name] = said if type(said) is str else thaw(freeze_value(said))
-            except Exception as error:
-                fault = Fault.of(error, f"app {name}")
-                raise AppFault(f"{fault} while the episode was being set up.", fault) from error
+            said = self._open(index, name, live, task, setup, seed, resources)
+            if said is not None:
+                opening[name] = said
         if not opening:
             return None
         return next(iter(opening.values())) if len(opening) == 1 else opening
+
+    def _open(
+        self,
+        index: int,
+        name: str,
+        live: LiveApp,
+        task: TaskView,
+        setup: Mapping[str, Mapping[str, Any]],
+        seed: int,
+        resources: Path,
+    ) -> Any:
+        """Start one App; its opening observation, a JSON value or None."""
+        try:
+            entropy = seed if index == 0 else _entropy(seed, index)
+            said = live.open(task.fresh(), setup.get(name, _NO_SETUP), entropy, resources)
+            return said if said is None or type(said) is str else thaw(freeze_value(said))
+        except Exception as error:
+            fault = Fault.of(error, f"app {name}")
+            raise AppFault(f"{fault} while the episode was being set up.", fault) from error
 
     def act(
         self, name: str, arguments: Mapping[str, Any], watch: bool = True, seat: str | None = None
@@ -176,7 +206,9 @@ class AppHost:
             observation = live.act(spec, checked, seat)
             if type(observation) is not str:
                 observation = as_seen(observation)
-        except (Exception, SystemExit) as raised:
+            elif not observation.isascii():
+                observation = legible(observation)
+        except AuthorError as raised:
             observation, error, fault = None, *blame(raised, app_name)
         try:
             if watch:
@@ -197,30 +229,29 @@ class AppHost:
             for other in self._cutting:
                 if other.truncated():
                     truncated = True
-        except (Exception, SystemExit) as raised:
+        except AuthorError as raised:
             observation, fault = None, fault or Fault.of(raised, f"app {app_name}")
         return Outcome(
             app_name, spec.name, sent, observation, error, fault, before, after, terminated, truncated
         )
 
     def _unknown(self, name: str, arguments: Mapping[str, Any], watch: bool) -> Outcome:
+        name = legible(name)
         error = self.actions.explain_unknown(name)
         state = self.snapshot(self.only) if self.only is not None and watch else None
         return Outcome(self.only, name, _as_sent(arguments), None, error, None, state, state, False, False)
 
-    def direct_actions(self) -> tuple[Any, dict[str, tuple[str, Any, Any]]]:
-        """For DirectSession: the only App and, by name, each of its actions that can go the short way.
-
-        An action's name, the test that arguments fit as they are, and what calls it.
-        """
-        if self.only is None or not isinstance(self._lives[0], PythonApp):
+    def direct_actions(self) -> "tuple[PythonApp | None, dict[str, DirectAction]]":
+        """For DirectSession: the only App and, by name, each of its actions that can go the short way."""
+        live = self._lives[0] if self.only is not None else None
+        if not isinstance(live, PythonApp):
             return None, {}
-        live = self._lives[0]
-        return live, {
-            name: (spec.name, spec.fits, live.caller(spec))
-            for name, (_, spec) in self.actions.table.items()
-            if spec.fits is not None and not spec.read_only
-        }
+        found = {}
+        for name, (_, spec) in self.actions.table.items():
+            call = live.call(spec)
+            if spec.fits is not None and call is not None and not spec.read_only:
+                found[name] = DirectAction(spec.name, spec.fits, call)
+        return live, found
 
     def app_names(self) -> tuple[str, ...]:
         """The Apps, in declared order."""
@@ -236,13 +267,13 @@ class AppHost:
 
     def snapshots(self) -> dict[str, Frozen | None]:
         """Every App's State now."""
-        taken = {name: live.snapshot() for name, live in self.apps.items()}
-        if self._keeps:
-            (self.last,) = taken.values()
-        return taken
+        if self._keeps and self.only is not None:
+            self.last = self._lives[0].snapshot()
+            return {self.only: self.last}
+        return {name: live.snapshot() for name, live in self.apps.items()}
 
     def query(self, app: str, action: str, arguments: Mapping[str, Any]) -> Any:
-        """What a read-only action answers, a JSON value.
+        """What a read-only action answers, a JSON value. The App is left as it was, randomness included.
 
         Raises:
             QueryRefused: the action can change State, or did.
@@ -258,7 +289,14 @@ class AppHost:
             raise UnknownName(f"App {app!r} has no action {action!r}; {suggest(action, names)}")
         if not spec.read_only:
             raise QueryRefused(f"query refuses {action!r}: it can change State. Use a read-only action.")
+        live = self.apps[app]
+        kept = None
+        with suppress(CheckpointError, NotImplementedError):  # a kind that cannot be put back promises itself
+            kept = live.save()
         outcome = self.act(f"{app}.{action}", arguments)
+        if kept is not None:
+            # Whatever the action touched, its generator included, the world that is graded stays as it was.
+            live.restore(kept)
         if outcome.error is not None:
             raise ActionRejected(outcome.error)
         if outcome.fault is not None:
@@ -292,8 +330,6 @@ class AppHost:
 
 def _entropy(seed: int, index: int) -> int:
     """A seed of its own for each App, so that one App's draws never shift another's."""
-    if index == 0:
-        return seed
     return int.from_bytes(hashlib.sha256(f"{seed}/{index}".encode()).digest()[:8], "big")
 
 
@@ -301,7 +337,7 @@ def blame(raised: BaseException, app_name: str) -> tuple[str | None, Fault | Non
     """(why the input was rejected, None) or (None, the App's fault) for what an action raised."""
     # Only a plain ValueError rejects: a subclass, such as pydantic's, may print State in its message.
     if isinstance(raised, ActionRejected) or type(raised) is ValueError:
-        return str(raised), None
+        return legible(str(raised)), None
     return None, Fault.of(raised, f"app {app_name}")
 
 
@@ -316,12 +352,34 @@ def _as_sent(arguments: Any) -> dict[str, Any]:
     """Arguments as JSON values that neither the sender nor the App can change any more."""
     if type(arguments) is dict:
         for value in arguments.values():
-            if type(value) not in _SCALARS:
+            kind = type(value)
+            if (
+                kind not in _SCALARS
+                or (kind is str and not value.isascii())
+                or (kind is int and not _short(value))
+            ):
                 break
         else:
             return arguments.copy()
     try:
         value = thaw(freeze_value(arguments))
-    except PydanticSerializationError:
-        value = {str(key): repr(item) for key, item in dict(arguments).items()}
+    except ValueError:
+        value = {legible(str(key)): _in_words(item) for key, item in dict(arguments).items()}
     return value if isinstance(value, dict) else {}
+
+
+def _short(number: int) -> bool:
+    """Whether records hold the number as one: within 64 bits."""
+    return -(2**63) <= number < 2**63
+
+
+def _in_words(value: Any) -> Any:
+    """A value that has no JSON form, as text; others as they are."""
+    try:
+        return thaw(freeze_value(value))
+    except ValueError:
+        pass
+    try:
+        return legible(value if isinstance(value, str) else repr(value))[:1000]
+    except Exception:
+        return f"<{type(value).__name__}>"

@@ -6,43 +6,94 @@ ends every worker and itself.
 """
 
 import contextlib
+import ctypes
+import fcntl
 import os
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from plural_gym.host.serve import serve
 from plural_gym.runtime import Channel, ChannelLost
 
+_PR_SET_PDEATHSIG = 1
+_DYING_S = 1.0
+"""How long a worker whose socket is closed already may take to be gone, so that its own end is told."""
+
 
 def main(descriptor: int) -> None:
     """Serve fork and kill requests until the other end closes."""
-    connection = socket.socket(fileno=descriptor)
+    connection = socket.socket(fileno=_open_standard(descriptor))
     channel = Channel(connection)
     children: dict[int, str | None] = {}
-    channel.send({"ready": os.getpid()})
-    while True:
-        try:
+    try:
+        channel.send({"ready": os.getpid()})
+        while True:
             request = channel.receive()
-        except ChannelLost:
-            break
-        _reap(children)
-        if request["op"] == "fork":
-            _, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
-            pid = os.fork()
-            if pid == 0:
-                _become_worker(request, socket.socket(fileno=descriptors[0]), connection)
-            os.close(descriptors[0])
-            _lead(pid)
-            children[pid] = None
-            channel.send({"pid": pid})
-        else:
-            channel.send({"ended": _end(children, request["pid"])})
-    for pid, ended in children.items():
-        if ended is None:
-            _kill(pid)
+            _reap(children)
+            if request["op"] == "fork":
+                channel.send(_fork(request, connection, children))
+            else:
+                channel.send({"ended": _end(children, request["pid"], request["lost"])})
+    except ChannelLost:
+        pass
+    finally:
+        for pid, ended in children.items():
+            if ended is None:
+                _kill(pid)
+
+
+def _open_standard(descriptor: int) -> int:
+    """Open /dev/null where standard input, output or error are closed; returns where `descriptor` is now.
+
+    Otherwise the next file or socket would take their place, and what a worker prints would go into it.
+    """
+    if descriptor <= 2:
+        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+        os.close(descriptor)
+        descriptor = moved
+    for standard in range(3):
+        try:
+            os.fstat(standard)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free one: this one
+            os.set_inheritable(standard, True)
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", buffering=1, closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", buffering=1, closefd=False)
+    return descriptor
+
+
+def _fork(
+    request: dict[str, Any], connection: socket.socket, children: dict[int, str | None]
+) -> dict[str, Any]:
+    """Start one worker; the answer for who asked."""
+    _, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
+    nursery = os.getpid()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        return {"failed": str(error)}
+    else:
+        if pid == 0:
+            _end_with(nursery)
+            _become_worker(request, socket.socket(fileno=descriptors[0]), connection)
+        _lead(pid)
+        children[pid] = None
+        return {"pid": pid}
+    finally:
+        os.close(descriptors[0])
+
+
+def _end_with(parent: int) -> None:
+    """Let the kernel kill this process when its parent dies, where it can (Linux)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _lead(pid: int) -> None:
@@ -90,7 +141,12 @@ def _reap(children: dict[int, str | None]) -> None:
         del children[pid]
 
 
-def _end(children: dict[int, str | None], pid: int) -> str:
+def _end(children: dict[int, str | None], pid: int, lost: bool) -> str:
+    """Kill a worker and say how it ended. `lost`: it has hung up, so it is about to end by itself."""
+    deadline = time.monotonic() + _DYING_S
+    while lost and pid in children and children[pid] is None and time.monotonic() < deadline:
+        _reap(children)
+        time.sleep(0.001)
     ended = children.get(pid, "it had ended")
     if ended is None:
         # One that is dying already keeps the status it dies with.

@@ -4,34 +4,63 @@
 `query` and `snapshot` of Apps travel back up the same channel as questions.
 """
 
+import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plural_gym.errors import ActionRejected, AppFault, Fault, PluralError, QueryRefused, UnknownName
+from pydantic_core import PydanticSerializationError, to_json
+
+from plural_gym.app import AppDeclaration
+from plural_gym.errors import (
+    ActionRejected,
+    AppFault,
+    Fault,
+    MachineError,
+    PluralError,
+    QueryRefused,
+    UnknownName,
+    begins_at,
+)
 from plural_gym.host import wire
 from plural_gym.host.hooks import LocalHooks
 from plural_gym.host.host import AppHost
-from plural_gym.runtime import Channel, ChannelLost, Role
+from plural_gym.runtime import Channel, ChannelLost, Role, writable
 from plural_gym.state import Frozen
 from plural_gym.step import TaskView
 from plural_gym.verifier import VerifierOutput
 
+MAX_OBSERVATION_BYTES = 16 * 1024 * 1024
+"""Of JSON; what an action returns beyond it is a fault of the App."""
 QUESTION_ERRORS: dict[str, type[PluralError]] = {
     kind.__name__: kind for kind in (QueryRefused, UnknownName, ActionRejected, AppFault)
 }
 
 
 def serve(role: Role, channel: Channel) -> None:
-    """Answer requests of one role until the channel closes."""
+    """Answer requests of one role until the channel closes.
+
+    An answer repeats its request's `id` and names the process, so that what author code, or a process that
+    it forked, writes into the channel is not taken for one.
+    """
+    process = os.getpid()
     worker = AppsWorker() if role == "apps" else HooksWorker(channel)
     while True:
         try:
             request = channel.receive()
         except ChannelLost:
             return
-        for answer in worker.answers(request):
-            channel.send(answer)
+        answer = worker.answer(request)
+        if os.getpid() != process:
+            os._exit(0)  # a fork that author code made and let return: the worker itself answers
+        named = {"id": request["id"], "pid": process} if "id" in request else {}
+        try:
+            channel.send({**answer, **named})
+        except ChannelLost:
+            return
+        except (MachineError, ValueError) as error:
+            channel.send({**worker.failed(request, error), **named})
 
 
 class AppsWorker:
@@ -39,37 +68,75 @@ class AppsWorker:
 
     def __init__(self) -> None:
         self._host = AppHost({})
+        self._declarations: Mapping[str, AppDeclaration] = {}
 
-    def answers(self, request: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The answers to one request; any error of ours or an author's becomes a fault."""
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to one request; any error of ours or an author's becomes a fault."""
         try:
             handler = getattr(self, "_" + request["op"])
-            return [handler(request)]
+            answer: dict[str, Any] = handler(request)
+            return answer
         except PluralError as error:
             fault = error.fault if isinstance(error, AppFault) else None
             fault = fault or Fault.of(error, "apps")
-            return [{"raised": type(error).__name__, "message": str(error), "fault": wire.fault_json(fault)}]
-        except Exception as error:
-            fault = Fault.of(error, "apps")
-            return [{"raised": "AppFault", "message": str(fault), "fault": wire.fault_json(fault)}]
+            return {"raised": type(error).__name__, "message": str(error), "fault": wire.fault_json(fault)}
+        except BaseException as error:
+            return self.failed(request, error)
+
+    def failed(self, request: Mapping[str, Any], error: BaseException) -> dict[str, Any]:
+        """The answer where a request could not be answered."""
+        fault = Fault.of(error, "apps", author=self._author(request.get("name")))
+        return {"raised": "AppFault", "message": str(fault), "fault": wire.fault_json(fault)}
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._host.close()
-        self._host = AppHost(wire.unpack_apps(request["apps"]))
+        self._declarations = wire.unpack_apps(request["apps"])
+        self._host = AppHost(self._declarations)
         opening = self._host.open(
             wire.task_view(request["task"]), request["setup"], request["seed"], Path(request["resources"])
         )
         return {"opening": opening, "controls": self._host.controls(), **self._snapshots(request)}
 
     def _act(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        outcome = self._host.act(request["name"], request["arguments"], request["watch"], request["seat"])
+        name = request["name"]
+        outcome = self._host.act(name, request["arguments"], request["watch"], request["seat"])
+        fault = outcome.fault
+        if fault is not None and fault.type == PydanticSerializationError.__name__:
+            # Raised where State or observation are written down; the action is what gave them.
+            author = begins_at(self._author(name)) or fault.at
+            outcome.fault = replace(fault, at=f"{author} in {outcome.action}")
+        elif fault is None:
+            outcome.fault = self._too_large(outcome.app, outcome.action, outcome.observation)
+            if outcome.fault is not None:
+                outcome.observation = None
         return wire.outcome_json(outcome)
+
+    def _author(self, name: Any) -> Any:
+        """The author's function behind an action; None where it cannot be told."""
+        app, spec = self._host.actions.table.get(str(name), (None, None))
+        if app is None or spec is None:
+            return None
+        return getattr(self._declarations[app].options.get("class"), spec.name, None)
+
+    def _too_large(self, app: str | None, action: str, observation: Any) -> Fault | None:
+        """The fault of an action whose observation no model and no record could take."""
+        size = len(to_json(writable(observation), inf_nan_mode="strings"))
+        if size <= MAX_OBSERVATION_BYTES:
+            return None
+        said = f"action {action!r} returned {size} bytes of JSON; the limit is {MAX_OBSERVATION_BYTES}"
+        at = begins_at(self._author(f"{app}.{action}")) or action
+        return Fault(f"app {app}", AppFault.__name__, said, at)
 
     def _snapshots(self, request: Mapping[str, Any]) -> dict[str, Any]:
         return {"states": {name: wire.text(state) for name, state in self._host.snapshots().items()}}
 
     def _query(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return {"value": self._host.query(request["app"], request["action"], request["arguments"])}
+        app, action = request["app"], request["action"]
+        value = self._host.query(app, action, request["arguments"])
+        fault = self._too_large(app, action, value)
+        if fault is not None:
+            raise AppFault(str(fault), fault)
+        return {"value": value}
 
 
 class AskingWorld:
@@ -77,9 +144,13 @@ class AskingWorld:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self._process = os.getpid()
         self._names: tuple[str, ...] = ()
         self.states: dict[str, Frozen | None] = {}
         """States known already, so that nobody need be asked."""
+        self.request_id: Any = None
+        """The request that is being answered."""
+        self.number = 0
 
     def name_apps(self, names: tuple[str, ...]) -> None:
         """Set which Apps there are."""
@@ -97,7 +168,10 @@ class AskingWorld:
         return self._ask({"ask": "query", "app": app, "action": action, "arguments": dict(arguments)})
 
     def _ask(self, question: dict[str, Any]) -> Any:
-        self._channel.send(question)
+        if os.getpid() != self._process:
+            raise QueryRefused("only the process that runs a function may query Apps, not one it has forked.")
+        self.number += 1
+        self._channel.send({**question, "id": self.request_id, "number": self.number, "pid": self._process})
         answer = self._channel.receive()
         if "raised" in answer:
             raise QUESTION_ERRORS.get(answer["raised"], AppFault)(answer["message"])
@@ -113,10 +187,23 @@ class HooksWorker:
         self._faults: dict[str, Fault] = {}
         self._task = TaskView("", "")
 
-    def answers(self, request: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The answers to one request."""
-        answer: dict[str, Any] = getattr(self, "_" + request["op"])(request)
-        return [answer]
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to one request; what an author's function raises becomes a fault."""
+        handler = getattr(self, "_" + request["op"])
+        self._world.request_id = request.get("id")
+        try:
+            answer: dict[str, Any] = handler(request)
+            return answer
+        except BaseException as error:
+            return self.failed(request, error)
+
+    def failed(self, request: Mapping[str, Any], error: BaseException) -> dict[str, Any]:
+        """The answer where a request could not be answered."""
+        name, op = request.get("verifier", ""), request["op"]
+        hooks = self._hooks.get(name)
+        author = None if hooks is None else getattr(hooks.sets[0], op, None)
+        fault = Fault.of(error, f"verifier {name} {op}", author=author)
+        return {"value": None, "fault": wire.fault_json(fault)}
 
     def _load(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._task = wire.task_view(request["task"])
@@ -124,7 +211,7 @@ class HooksWorker:
         for packed in request["hooks"]:
             try:
                 self._hooks[packed["name"]] = LocalHooks((wire.unpack_hooks(packed),))
-            except (Exception, SystemExit) as error:
+            except BaseException as error:
                 self._faults[packed["name"]] = Fault.of(error, f"verifier {packed['name']}")
         return {"loaded": True}
 

@@ -4,18 +4,33 @@ Two doors lead here. The controller's door is the Session itself: rewards, fault
 only ever holds the seat door (`trial.Seat`), which shows observations and errors.
 """
 
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from time import monotonic, perf_counter
+from typing import Any, Protocol, cast
 
 from plural_gym.environment import Limits
 from plural_gym.episode import Episode, Usage, recorded_apps
 from plural_gym.errors import EpisodeOver, Fault
 from plural_gym.host.hooks import Reward
 from plural_gym.host.host import Outcome
-from plural_gym.state import Frozen, freeze_value, thaw
+from plural_gym.state import Frozen, freeze_value, frozen_json, thaw
 from plural_gym.step import TaskView, World
+
+Past = tuple[Any, ...]
+"""An Outcome without State as the bare values that `outcome_of` takes: six times as cheap to keep.
+
+Its `rewards` may be a number, where the only rewarding Verifier gave one.
+"""
+
+
+def outcome_of(past: Past) -> Outcome:
+    """The Outcome that was kept as bare values."""
+    app, action, arguments, observation, error, fault, rewards, terminated, truncated, stop_reason = past
+    outcome = Outcome(app, action, arguments, observation, error, fault, None, None, terminated, truncated)
+    outcome.rewards = ((rewards, None),) if type(rewards) is float else rewards
+    outcome.stop_reason = stop_reason
+    return outcome
 
 
 class Host(World, Protocol):
@@ -69,6 +84,22 @@ class Recorder(Protocol):
         seconds: float,
     ) -> None: ...
 
+    def acted(
+        self,
+        turn: int,
+        app: str,
+        action: str,
+        arguments: Mapping[str, Any],
+        observation: Any,
+        error: str | None,
+        frozen: Frozen | None,
+        rewarding: tuple[str, ...],
+        rewards: float | Sequence[Reward],
+        seconds: float,
+        terminated: bool,
+        truncated: bool,
+    ) -> None: ...
+
 
 class Session:
     """One episode at a time on one host. Not thread-safe; one thread plays it."""
@@ -85,6 +116,8 @@ class Session:
         self.stop_reason: str | None = "not started"
         self.graders: tuple[Any, ...] = ()
         """Who grades the episode: Verifiers or plain functions, as they were given."""
+        self.past: list[Outcome | Past] = []
+        """What every action so far came to, in order; read it through `trail`."""
 
     def open(
         self,
@@ -107,15 +140,15 @@ class Session:
         self.answer: Any = None
         self.fault: Fault | None = None
         self.terminated = self.truncated = False
-        self.trail: list[Outcome] = []
-        self._started = time.monotonic()
+        self.past = []
+        self._started = monotonic()
         self._deadline = None if self._max_seconds is None else self._started + self._max_seconds
         self.stop_reason = "error"
         self.opening = self.host.open(task, setup, seed, resources)
         self.stop_reason = None
         self.initial = self.host.snapshots() if keep_initial or self._recorder is not None else {}
         if self._recorder is not None:
-            self._states = dict(self.initial)
+            self.states = dict(self.initial)
             self._recorder.opened(self.opening, self.initial)
         return self.opening
 
@@ -128,7 +161,7 @@ class Session:
         if self.stop_reason is not None:
             raise EpisodeOver(f"the episode is over ({self.stop_reason}).")
         self.turn = turn = self.turn + 1
-        began = 0.0 if self._recorder is None else time.perf_counter()
+        began = 0.0 if self._recorder is None else perf_counter()
         outcome = self.host.act(name, arguments, self._watch, seat)
         return self._complete(turn, outcome, began, seat)
 
@@ -146,7 +179,7 @@ class Session:
         only = names[0] if app and len(names) == 1 else None
         state = self.host.snapshot(only) if only is not None and self._watch else None
         outcome = Outcome(only, action, {}, None, error, None, state, state, False, False)
-        return self._complete(turn, outcome, time.perf_counter(), None)
+        return self._complete(turn, outcome, perf_counter(), None)
 
     def _complete(self, turn: int, outcome: Outcome, began: float, seat: str | None) -> Outcome:
         """Reward, conclude and record what an action came to."""
@@ -154,31 +187,58 @@ class Session:
         if self._watch and outcome.app is not None and outcome.fault is None:
             event_id = None if recorder is None else recorder.event_id(turn)
             outcome.rewards = self.hooks.reward(self.task, outcome, turn, self.host, event_id, seat)
-        self._conclude(outcome)
+        outcome.stop_reason, outcome.terminated, outcome.truncated = self.conclude(
+            outcome.fault, outcome.terminated, outcome.truncated
+        )
         if recorder is not None:
-            self._record(recorder, turn, outcome, time.perf_counter() - began)
+            self._record(recorder, turn, outcome, perf_counter() - began)
         # The trail keeps no State: a large one over many steps would not fit in memory.
         outcome.before = outcome.after = None
-        self.trail.append(outcome)
+        self.past.append(outcome)
         return outcome
 
-    def _conclude(self, outcome: Outcome) -> None:
-        """End the episode where the Apps, a fault or a limit do so with this action."""
+    def conclude(
+        self, fault: Fault | None, terminated: bool, truncated: bool
+    ) -> tuple[str | None, bool, bool]:
+        """End the episode where the Apps, a fault or a limit do so with the action just taken.
+
+        Returns:
+            The stop reason, None where the episode goes on; whether it is terminated; whether truncated.
+        """
         reason = None
-        if outcome.fault is not None:
-            self.fault, reason = outcome.fault, "error"
-            outcome.terminated, outcome.truncated = False, True
-        elif outcome.terminated:
+        if fault is not None:
+            self.fault, reason, terminated, truncated = fault, "error", False, True
+        elif terminated:
             reason = "environment_terminated"
-        elif outcome.truncated:
+        elif truncated:
             reason = "environment_truncated"
         elif self.turn >= self._max_turns:
-            outcome.truncated, reason = True, "max_turns"
-        elif self._deadline is not None and time.monotonic() >= self._deadline:
-            outcome.truncated, reason = True, "max_seconds"
+            reason, truncated = "max_turns", True
+        elif self.is_overdue():
+            reason, truncated = "max_seconds", True
         if reason is not None:
-            outcome.stop_reason = reason
-            self.stop(reason, outcome.terminated, outcome.truncated)
+            self.stop(reason, terminated, truncated)
+        return reason, terminated, truncated
+
+    def is_overdue(self) -> bool:
+        """Whether `limits.seconds` has run out."""
+        return self._deadline is not None and monotonic() >= self._deadline
+
+    @property
+    def trail(self) -> list[Outcome]:
+        """What every action so far came to, in order, without State."""
+        for index, one in enumerate(self.past):
+            if type(one) is tuple:
+                self.past[index] = outcome_of(one)
+        return cast(list[Outcome], self.past)
+
+    @property
+    def last(self) -> Outcome:
+        """What the last action came to."""
+        one = self.past[-1]
+        if type(one) is tuple:
+            one = self.past[-1] = outcome_of(one)
+        return cast(Outcome, one)
 
     def save(self) -> dict[str, Any]:
         """Turn, limits and what happened so far, as a value for `load`."""
@@ -186,7 +246,8 @@ class Session:
             "turn": self.turn,
             "seconds": self.seconds,
             "trail": tuple(self.trail),
-            "initial": dict(self.initial),
+            # As bytes: a checkpoint may be pickled, and a compiled copier cannot be.
+            "initial": {name: state and frozen_json(state) for name, state in self.initial.items()},
             "opening": self.opening,
             "answer": self.answer,
             "stop": (self.stop_reason, self.terminated, self.truncated),
@@ -195,16 +256,16 @@ class Session:
     def load(self, saved: Mapping[str, Any]) -> None:
         """Put back what `save` gave, right after `open`."""
         self.turn = saved["turn"]
-        self.trail = list(saved["trail"])
+        self.past = list(saved["trail"])
         self.initial = dict(saved["initial"])
         self.opening, self.answer = saved["opening"], saved["answer"]
         self.stop_reason, self.terminated, self.truncated = saved["stop"]
-        self._started = time.monotonic() - saved["seconds"]
+        self._started = monotonic() - saved["seconds"]
         if self.limits.seconds is not None:
             self._deadline = self._started + self.limits.seconds
 
     def _record(self, recorder: Recorder, turn: int, outcome: Outcome, seconds: float) -> None:
-        states = self._states
+        states = self.states
         if len(states) <= 1:
             if outcome.app is not None:
                 states[outcome.app] = outcome.after
@@ -229,12 +290,12 @@ class Session:
     @property
     def seconds_left(self) -> float | None:
         """Time until `limits.seconds` runs out; None without that limit."""
-        return None if self._deadline is None else self._deadline - time.monotonic()
+        return None if self._deadline is None else self._deadline - monotonic()
 
     @property
     def seconds(self) -> float:
         """How long the episode has taken so far."""
-        return time.monotonic() - self._started
+        return monotonic() - self._started
 
     def own_rewards(self, verifier: str) -> list[float]:
         """One Verifier's step rewards, in order."""
@@ -265,9 +326,9 @@ class Session:
     @property
     def observation(self) -> Any:
         """The last thing the Agent saw."""
-        if not self.trail:
+        if not self.past:
             return self.opening
-        last = self.trail[-1]
+        last = self.last
         return {"error": last.error} if last.error is not None else last.observation
 
     def episode(self, artifacts: tuple[dict[str, Any], ...] = (), usage: Usage | None = None) -> Episode:

@@ -10,6 +10,8 @@ from typing import Any
 from plural_gym.records.strict_json import encode
 
 VERSION = "ATIF-v1.7"
+FAILED = "the action failed"
+"""All that is told of an App's own failure."""
 
 
 def trajectory(
@@ -19,6 +21,7 @@ def trajectory(
     steps: Iterable[Mapping[str, Any]],
     answer: Any,
     totals: Mapping[str, Any],
+    failed_turn: int | None = None,
 ) -> dict[str, Any]:
     """The document, from the lines of `steps.jsonl`.
 
@@ -26,6 +29,8 @@ def trajectory(
         agent: name, version and model of the Agent.
         steps: every line, the opening one included.
         totals: prompt_tokens, completion_tokens and cost_usd; None where nobody reported.
+        failed_turn: the step at which an App failed. The Agent was told that it did; why, which the record
+            says, may print State.
     """
     told: dict[str, Any] = {"step_id": 1, "source": "user", "message": instructions}
     entries = [told]
@@ -36,7 +41,8 @@ def trajectory(
                 told["message"] = f"{instructions}\n\n{_text(line['observation'])}".strip()
             continue
         call = f"call_{line['turn']}"
-        seen = {"error": line["error"]} if line["error"] is not None else line["observation"]
+        error = FAILED if line["turn"] == failed_turn else line["error"]
+        seen = {"error": error} if error is not None else line["observation"]
         entries.append(
             {
                 "step_id": len(entries) + 1,

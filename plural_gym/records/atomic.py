@@ -26,8 +26,12 @@ def write_json(path: str | Path, value: Any, mode: int = 0o600) -> None:
 
     Raises RecordError if `value` is not JSON and MachineError if the disk refuses; the file stays as it was.
     """
+    write_bytes(path, encode(value, indent=2) + b"\n", mode)
+
+
+def write_bytes(path: str | Path, content: bytes, mode: int = 0o600) -> None:
+    """Puts `content` at `path` as `write_json` puts JSON. MachineError if the disk refuses."""
     path = Path(path)
-    content = encode(value, indent=2) + b"\n"
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

@@ -81,7 +81,7 @@ class Journal:
             line = to_json(record, inf_nan_mode="strings")
         except ValueError:
             line = encode(record)
-        self._write(line + b"\n")
+        self.append_line(line + b"\n")
 
     def append_bytes(self, line: bytes) -> None:
         """Writes a record that is JSON already, with or without its newline. Only newlines are checked."""
@@ -90,7 +90,22 @@ class Journal:
             raise RecordError(
                 f"{self.path}: a record is one line of JSON, got {line[:40]!r}. Join its lines."
             )
-        self._write(line + b"\n")
+        self.append_line(line + b"\n")
+
+    def append_line(self, line: bytes) -> None:
+        """Writes a record that its maker vouches for: JSON without a newline but the one at its end."""
+        with self._guard:
+            try:
+                if os.write(self._handle, line) != len(line):
+                    self._write_rest(line)
+            except OSError as error:
+                raise self._undone(error) from error
+            except BaseException:
+                self._cut()
+                raise
+            self._unsynced += 1
+            if self._unsynced >= SYNC_EVERY_RECORDS or monotonic() - self._synced >= SYNC_EVERY_S:
+                self._sync()
 
     def sync(self) -> None:
         """Makes all records so far survive a power cut, instead of within a second."""
@@ -119,20 +134,6 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _write(self, line: bytes) -> None:
-        with self._guard:
-            try:
-                if os.write(self._handle, line) != len(line):
-                    self._write_rest(line)
-            except OSError as error:
-                raise self._undone(error) from error
-            except BaseException:
-                self._cut()
-                raise
-            self._unsynced += 1
-            if self._unsynced >= SYNC_EVERY_RECORDS or monotonic() - self._synced >= SYNC_EVERY_S:
-                self._sync()
 
     def _write_rest(self, line: bytes) -> None:
         """The system took a part: cut it off and write the line again, so that no other reason hides."""

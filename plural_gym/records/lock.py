@@ -34,11 +34,18 @@ def hold(path: str | Path, *, wait: bool = False) -> Iterator[None]:
 
 
 def held(path: str | Path) -> bool:
-    """Whether somebody holds the lock at this moment. Creates nothing."""
+    """Whether somebody holds the lock at this moment. Creates nothing.
+
+    False where the file may not be opened: who reads a copy on a read-only medium meets nobody at work.
+    """
     try:
-        handle = os.open(path, os.O_RDWR)
+        handle = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            return False
+        raise
     try:
         return not _taken(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     finally:

@@ -121,13 +121,13 @@ class TrialFolder:
         except (RecordError, KeyError, TypeError, AttributeError):
             return False
 
-    def set_aside(self) -> Path | None:
+    def set_aside(self, *, finished: bool = False) -> Path | None:
         """Moves an interrupted execution's files into the next `interrupted-N/` and returns that.
 
         None if there was nothing to move. For the holder of the lock. RecordError if the Trial is finished:
-        that is never displaced.
+        that is displaced with `finished` alone, as where the machine failed it and it is played again.
         """
-        if self.finished():
+        if not finished and self.finished():
             raise RecordError(
                 f"{self.path}: the Trial is finished; its files stay. Make a new Trial instead."
             )

@@ -132,10 +132,11 @@ class ActionCodec:
             return self._alone(self._known(text))
         stripped = text.strip()
         if not stripped.startswith("{"):
-            raise ActionRejected(
-                f"{shown(text)} is neither an action nor JSON text of one; "
-                f"{suggest(stripped[:100], self.names)}"
-            )
+            said = f"{shown(text)} is neither an action nor JSON text of one; "
+            said += suggest(stripped[:100], self.names)
+            if stripped.replace(".", "_").isidentifier():
+                raise UnknownAction(said, stripped[:100], {})
+            raise ActionRejected(said)
         return self._call(_json_object("an action", stripped))
 
     def _call(self, call: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

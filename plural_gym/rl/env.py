@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from pydantic_core import to_json
 
-from plural_gym.environment import Environment
+from plural_gym.environment import FINISH, Environment, Limits
 from plural_gym.episode import Episode
 from plural_gym.errors import (
     ActionRejected,
@@ -27,7 +27,7 @@ from plural_gym.errors import (
     UsageError,
     suggest,
 )
-from plural_gym.host.direct import DirectSession
+from plural_gym.host.direct import Course, DirectSession
 from plural_gym.host.hooks import HookSet, LocalHooks, Reward
 from plural_gym.host.host import AppHost, Outcome
 from plural_gym.host.resources import NO_RESOURCES, stage
@@ -39,19 +39,45 @@ from plural_gym.task import Task, TaskSet, check_setup
 from plural_gym.verifier import Verifier, VerifierOutput, combine
 
 Grader = Verifier | Callable[..., Any]
+Answer = tuple[dict[str, Any], float, bool, bool, dict[str, Any]]
+"""What `step` returns."""
 
 _OPTIONS = ("task", "setup", "verifiers")
 _COUNTED = 1025
 """Turns below this number have their array made in advance; copying one costs a fifth of making it."""
 _KEPT_PLANS = 16_384
-FINISH_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "answer": {"type": "string", "default": "", "description": "Your final answer, if one is asked for."}
-    },
-    "additionalProperties": False,
-}
 NO_STATUS, VALUE, FAULT = 0, 1, 2
+
+ANSWER = """
+text = observation if observation.__class__ is str else as_text(observation)
+if error is not None or fault is not None or turn >= counted or len(text) > max_chars:
+    return session.last
+if reason is not None and scored:
+    return session.last
+value, status = rewards, VALUE                                    #? one
+if value.__class__ is not float:                                  #? one
+    value, failure = rewards[0]                                   #? one
+    if failure is not None:                                       #? one
+        return session.last                                       #? one
+    if value is None:                                             #? one
+        value, status = 0.0, NO_STATUS                            #? one
+return (
+    {"text": text, "turn": turns[turn].copy()},
+    value,                                                        #? one
+    0.0,                                                          #? none
+    terminated,
+    truncated,
+    {
+        "rewards": {verifier: value},                             #? one
+        "reward_status": {verifier: status},                      #? one
+        "rewards": {},                                            #? none
+        "reward_status": {},                                      #? none
+        "action": action,
+        "error": "",
+    },
+)
+"""
+"""What `DirectSession.courses` answers to GymEnv: what `step` returns, or an Outcome for `_result`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +90,8 @@ class Checkpoint:
     task: Task | None
     setup: Mapping[str, Any]
     seed: int
+    environment: tuple[str, str]
+    """Name and content hash of the Environment it was taken from."""
 
 
 class _Plan(NamedTuple):
@@ -72,7 +100,10 @@ class _Plan(NamedTuple):
     task: Task | None
     view: TaskView
     setup: Mapping[str, Any]
-    session: Session
+    session: DirectSession
+    rewards: dict[str, float]
+    status: dict[str, int]
+    """What `info` says of every Verifier before the first step."""
 
 
 class GymEnv(gym.Env[dict[str, Any], Any]):
@@ -142,15 +173,16 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         self._max_chars = max_chars
         self._has_resources = bool(environment.resources)
         self._codec = _codec(environment)
-        self._parse = self._codec.parse
         self._finishes = "finish" not in environment.actions.table and "finish" in self._codec.names
         self.action_space = self._codec.space
         self.observation_space = observation_space(max_chars)
         self._turns = [np.array([turn], dtype=np.int32) for turn in range(_COUNTED)]
         self._host: AppHost | None = None
-        self._sessions: dict[Any, Session] = {}
+        self._sessions: dict[Any, DirectSession] = {}
         self._plans: dict[int, _Plan] = {}
-        self._session: Session | None = None
+        self._drawn: dict[int, _Plan] = {}
+        self._task_count = 1 if self._tasks is None else len(self._tasks.names)
+        self._session: DirectSession | None = None
         self._staged: Path | None = None
         self._task: Task | None = None
         self.spec = EnvSpec(
@@ -179,13 +211,27 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         setup: Mapping[str, Any] | None = None
         chosen: Any = None
         if options:
+            if not isinstance(options, Mapping):
+                raise UsageError(f"options is a mapping such as {{'task': name}}, got {options!r}.")
             for key in options:
                 if key not in _OPTIONS:
                     raise UsageError(f"reset has no option {key!r}; {suggest(key, _OPTIONS)}")
             chosen, setup = options.get("task"), options.get("setup")
             verifiers = options.get("verifiers") if verifiers is None else verifiers
-        draw = self.np_random.bit_generator.random_raw() >> 1
-        return self._begin(self._pick(chosen, draw), setup, draw, verifiers)
+        draw = (self._np_random or self.np_random).bit_generator.random_raw() >> 1
+        if chosen is None and verifiers is None:
+            index = draw % self._task_count
+            plan = self._drawn.get(index) or self._draw(index)
+        else:
+            plan = self._plan(self._pick(chosen, draw), verifiers)
+        return self._begin(plan, setup, draw)
+
+    def _draw(self, index: int) -> _Plan:
+        """The plan of one of the Tasks that are drawn from; found again by its number."""
+        if len(self._drawn) >= _KEPT_PLANS:
+            self._drawn.clear()
+        plan = self._drawn[index] = self._plan(self._pick(None, index), None)
+        return plan
 
     def _pick(self, chosen: Any, draw: int) -> Task | None:
         tasks = self._tasks
@@ -203,20 +249,12 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         return tasks.get(chosen)
 
     def _begin(
-        self,
-        task: Task | None,
-        setup: Mapping[str, Any] | None,
-        seed: int,
-        verifiers: Sequence[Grader] | None,
+        self, plan: _Plan, setup: Mapping[str, Any] | None, seed: int
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         if setup is not None:
             check_setup(self.environment, setup, "options['setup']")
-        plan = None if verifiers is not None else self._plans.get(id(task))
-        if plan is None:
-            plan = self._plan(task, verifiers)
-        self._task, view, own_setup, session = plan
+        self._task, view, own_setup, session, rewards, status = plan
         self._session = session
-        self._names = session.hooks.rewarding
         self._setup = own_setup if setup is None else setup
         self._seed = seed
         resources = self._resources() if self._has_resources else NO_RESOURCES
@@ -225,23 +263,15 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         if opening is not None:
             text = f"{text}\n\n{_text(opening)}" if text else _text(opening)
         self._transcript = [text]
-        self._last_text = text
+        self._shown = 0, text
         if self.render_mode == "human":
             print(text)
-        names = self._names
-        info = {
-            "rewards": dict.fromkeys(names, 0.0),
-            "reward_status": dict.fromkeys(names, NO_STATUS),
-            "action": "",
-            "error": "",
-        }
+        info = {"rewards": rewards.copy(), "reward_status": status.copy(), "action": "", "error": ""}
         if self._reveal:
             info["state"] = self._states()
         return self._observe(text, 0), info
 
-    def step(  # type: ignore[override]
-        self, action: Any, /, **arguments: Any
-    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any, /, **arguments: Any) -> Answer:  # type: ignore[override]
         """Take one action, in any of the forms of the class docstring.
 
         Raises:
@@ -250,20 +280,28 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         """
         session = self._session
         if session is None or session.stop_reason is not None:
-            why = (
-                "there is no episode yet"
-                if session is None
-                else f"the episode is over ({session.stop_reason})"
-            )
-            raise gym.error.ResetNeeded(f"{why}; call reset() before step().")
+            raise gym.error.ResetNeeded(f"{_why_over(session)}; call reset() before step().")
+        name: Any = None
+        given: Any = arguments
         if arguments:
             name = action
             if type(name) is not str:
                 raise UsageError(f"keywords go with an action's name, got {action!r}.")
+        elif action.__class__ is dict:
+            name, given = action.get("action"), action.get("arguments")
+        course = session.answers.get(name) if name.__class__ is str else None
+        answer = None if course is None else course(given)
+        if answer is None:
+            return self._step(session, action, arguments)
+        return answer if answer.__class__ is tuple else self._result(session, answer)
+
+    def _step(self, session: Session, action: Any, arguments: dict[str, Any]) -> Answer:
+        """Any step that the Session has no answer to."""
+        if arguments:
+            name = action
         else:
             try:
-                parse = self._parse
-                name, arguments = parse(action)
+                name, arguments = self._codec.parse(action)
             except UnknownAction as error:  # the host answers it, as it does for a name with keywords
                 name, arguments = error.name, dict(error.arguments)
             except ActionRejected as error:
@@ -272,24 +310,15 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
             return self._finish(session, arguments)
         return self._result(session, session.act(name, arguments))
 
-    def _result(
-        self, session: Session, outcome: Outcome
-    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def _result(self, session: Session, outcome: Outcome) -> Answer:
         error = outcome.error
         text = outcome.observation
         if error is not None or outcome.fault is not None:
             text = _text({"error": "the action failed" if error is None else error})
         elif type(text) is not str:
             text = _text(text)
-        self._last_text = text
-        names, rewards = self._names, outcome.rewards
-        if len(names) == 1 and rewards and rewards[0][1] is None:
-            value = rewards[0][0]  # the usual case, for which the loop below costs twice as much
-            total = 0.0 if value is None else value
-            parts = {names[0]: total}
-            status = {names[0]: NO_STATUS if value is None else VALUE}
-        else:
-            total, parts, status = _parts(names, rewards)
+        self._shown = session.turn, text
+        total, parts, status = _parts(session.hooks.rewarding, outcome.rewards)
         info = {
             "rewards": parts,
             "reward_status": status,
@@ -307,16 +336,10 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
             info["state"] = self._states()
         if self.render_mode is not None:
             self._show(outcome, text, total)
-        turn = session.turn
-        if turn < _COUNTED and len(text) <= self._max_chars:  # as `_observe`, without the call
-            observation = {"text": text, "turn": self._turns[turn].copy()}
-        else:
-            observation = self._observe(text, turn)
+        observation = self._observe(text, session.turn)
         return observation, total, outcome.terminated, outcome.truncated, info
 
-    def _finish(
-        self, session: Session, arguments: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def _finish(self, session: Session, arguments: Mapping[str, Any]) -> Answer:
         answer = arguments.get("answer")
         unknown = [key for key in arguments if key != "answer"]
         if unknown:
@@ -333,19 +356,25 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         shown = self._turns[turn].copy() if turn < _COUNTED else np.array([turn], dtype=np.int32)
         return {"text": text, "turn": shown}
 
-    def _plan(self, task: Task | None, verifiers: Sequence[Grader] | None) -> "_Plan":
-        """What an episode of a Task starts from; made once, since reading a Task costs more than a step."""
+    def _plan(self, task: Task | None, verifiers: Sequence[Grader] | None) -> _Plan:
+        """What an episode of a Task starts from; kept, since reading a Task costs more than a step."""
+        plan = self._plans.get(id(task)) if verifiers is None else None
+        if plan is not None:
+            return plan
         session = self._session_for(task, verifiers)
+        names = session.hooks.rewarding
+        zeros, status = dict.fromkeys(names, 0.0), dict.fromkeys(names, NO_STATUS)
         if task is None:
-            return _Plan(None, TaskView("", ""), {}, session)
-        plan = _Plan(task, task.view, task.setup, session)
+            plan = _Plan(None, TaskView("", ""), {}, session, zeros, status)
+        else:
+            plan = _Plan(task, task.view, task.setup, session, zeros, status)
         if verifiers is None:
             if len(self._plans) >= _KEPT_PLANS:
                 self._plans.clear()
             self._plans[id(task)] = plan
         return plan
 
-    def _session_for(self, task: Task | None, verifiers: Sequence[Grader] | None) -> Session:
+    def _session_for(self, task: Task | None, verifiers: Sequence[Grader] | None) -> DirectSession:
         graders: tuple[Grader, ...]
         if verifiers is not None:
             graders = tuple(verifiers)
@@ -368,12 +397,37 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
             raise UsageError(f"two verifiers are named {doubled!r}; rewards are listed by name.")
         if self._host is None:
             self._host = AppHost(self.environment.declarations, self.environment.actions)
-        session = DirectSession(self._host, LocalHooks(sets), limits)
+        session = self._new_session(self._host, LocalHooks(sets, warns=True), limits)
+        session.answers = self._answers(session)
         if len(self._sessions) >= 64:
             self._sessions.clear()
         self._sessions[key] = session
         session.graders = graders
         return session
+
+    def _new_session(self, host: AppHost, hooks: LocalHooks, limits: Limits) -> DirectSession:
+        """The Session of these hooks; a subclass may give it a recorder."""
+        return DirectSession(host, hooks, limits)
+
+    def _answers(self, session: DirectSession) -> dict[str, Course]:
+        """The actions whose steps the Session answers by itself; none where more is to be shown."""
+        rewarding = session.hooks.rewarding
+        if self._reveal or self.render_mode is not None or len(rewarding) > 1:
+            return {}
+        courses = session.courses(
+            ANSWER,
+            {
+                "NO_STATUS": NO_STATUS,
+                "VALUE": VALUE,
+                "as_text": _text,
+                "counted": _COUNTED,
+                "max_chars": self._max_chars,
+                "scored": self._score_as_reward,
+                "turns": self._turns,
+                "verifier": rewarding[0] if rewarding else "",
+            },
+        )
+        return {name: course for name, course in courses.items() if name in self._codec.names}
 
     def _resources(self) -> Path:
         if self._staged is None:
@@ -426,16 +480,7 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         """The actions as OpenAI function tools."""
         tools = self.environment.actions.tools()
         if self._finishes:
-            tools.append(
-                {
-                    "type": "function",
-                    "function": {
-                        "name": "finish",
-                        "description": "End the attempt.",
-                        "parameters": FINISH_SCHEMA,
-                    },
-                }
-            )
+            tools.append(FINISH.tool())
         return tools
 
     def encode(self, name: str, /, **arguments: Any) -> Any:
@@ -455,26 +500,32 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         """
         session = self._live()
         assert self._host is not None
+        turn, text = self._shown
+        if turn != session.turn:  # a step that the Session answered by itself
+            text = _text(session.observation)
         return Checkpoint(
-            self._host.save(), session.save(), self._last_text, self._task, self._setup, self._seed
+            self._host.save(), session.save(), text, self._task, self._setup, self._seed, self._identity()
         )
+
+    def _identity(self) -> tuple[str, str]:
+        return self.environment.name, self.environment.content_hash
 
     def restore(self, checkpoint: Checkpoint) -> tuple[dict[str, Any], dict[str, Any]]:
         """Go back to a checkpoint of this Environment; returns `observation, info` as `reset` does."""
-        if not isinstance(checkpoint, Checkpoint) or set(checkpoint.apps) != set(self.environment.apps):
+        if not isinstance(checkpoint, Checkpoint) or checkpoint.environment != self._identity():
             raise CheckpointError(f"this is no checkpoint of Environment {self.environment.name!r}.")
         graders = self._session.graders if self._session is not None else None
-        _, info = self._begin(checkpoint.task, checkpoint.setup, checkpoint.seed, graders)
+        _, info = self._begin(self._plan(checkpoint.task, graders), checkpoint.setup, checkpoint.seed)
         session = self._live()
         assert self._host is not None
         self._host.restore(checkpoint.apps)
         session.load(checkpoint.session)
-        self._last_text = checkpoint.text
+        self._shown = session.turn, checkpoint.text
         if self._reveal:
             info["state"] = self._states()
         return self._observe(checkpoint.text, session.turn), info
 
-    def _live(self) -> Session:
+    def _live(self) -> DirectSession:
         if self._session is None:
             raise gym.error.ResetNeeded("there is no episode yet; call reset() first.")
         return self._session
@@ -501,6 +552,7 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         self._session = None
         self._sessions.clear()
         self._plans.clear()
+        self._drawn.clear()
         if self._staged is not None:
             shutil.rmtree(self._staged, ignore_errors=True)
             self._staged = None
@@ -510,6 +562,10 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
+
+
+def _why_over(session: Session | None) -> str:
+    return "there is no episode yet" if session is None else f"the episode is over ({session.stop_reason})"
 
 
 def _parts(
@@ -565,7 +621,7 @@ def _codec(environment: Environment) -> ActionCodec:
     schemas = {name: dict(spec.parameters) for name, (_, spec) in actions.public.items()}
     offered = environment.finish == "always" or (environment.finish == "auto" and not environment.ends_itself)
     if "finish" not in actions.table and (offered or not schemas):
-        schemas["finish"] = FINISH_SCHEMA
+        schemas["finish"] = dict(FINISH.parameters)
     named = {(app, spec.name): name for name, (app, spec) in actions.public.items()}
     made = ActionCodec(
         schemas, {alias: named[app, spec.name] for alias, (app, spec) in actions.table.items()}

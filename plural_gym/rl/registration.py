@@ -19,7 +19,7 @@ class ShippedId(NamedTuple):
 
 SHIPPED = (
     ShippedId("plural/Wordle-v0", "wordle", 12),
-    ShippedId("plural/SupportDesk-v0", "support-desk", 12),
+    ShippedId("plural/SupportDesk-v0", "support-desk", 10),
 )
 
 

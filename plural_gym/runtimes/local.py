@@ -32,20 +32,45 @@ class LocalRuntime(Runtime):
         self._closed = False
 
     def open(self, role: Role, log: Path) -> "LocalProcess":
-        ours, theirs = socket.socketpair()
-        with self._lock, theirs:
+        with self._lock:
             try:
-                control = self._start()
+                return self._open(role, log)
+            except (ChannelLost, TimeoutError, OSError):
+                # The nursery was lost, or is out of its mind: once more with a new one.
+                self._drop()
+            try:
+                return self._open(role, log)
+            except (ChannelLost, TimeoutError, OSError) as error:
+                raise MachineError(f"no worker process could be started: {error or 'no answer'}.") from error
+
+    def _open(self, role: Role, log: Path) -> "LocalProcess":
+        control = self._start()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
                 control.send({"op": "fork", "role": role, "log": str(log)})
                 assert self._connection is not None
                 socket.send_fds(self._connection, [b"f"], [theirs.fileno()])
-                pid = control.receive(_START_S)["pid"]
-            except (MachineError, TimeoutError, OSError) as error:
+                answer = control.receive(_START_S)
+                if "failed" in answer:
+                    raise MachineError(f"no worker process could be started: {answer['failed']}.")
+            except BaseException:
                 ours.close()
-                if isinstance(error, MachineError) and not isinstance(error, ChannelLost):
-                    raise
-                raise MachineError(f"no worker process could be started: {error or 'no answer'}.") from error
-        return LocalProcess(self, Channel(ours), pid)
+                raise
+        return LocalProcess(self, Channel(ours), ours, answer["pid"])
+
+    def _drop(self) -> None:
+        """Let go of the nursery, which then ends its workers and itself."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._nursery is not None:
+            try:
+                self._nursery.wait(5)
+            except subprocess.TimeoutExpired:
+                self._nursery.kill()
+                self._nursery.wait()
+            self._nursery = None
 
     def _start(self) -> Channel:
         if self._closed:
@@ -54,8 +79,8 @@ class LocalRuntime(Runtime):
             return self._control
         if not hasattr(os, "fork"):
             raise MachineError("runtime 'local' needs a system with fork(), such as Linux or macOS.")
-        if self._control is not None:
-            self._control.close()
+        self._drop()
+        _open_standard_descriptors()
         ours, theirs = socket.socketpair()
         with theirs:
             self._nursery = subprocess.Popen(
@@ -64,19 +89,23 @@ class LocalRuntime(Runtime):
                 stdin=subprocess.DEVNULL,
                 # A group of its own: Ctrl-C in the terminal stops the Job, which then ends its Trials.
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                env={
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                    "PYTHONHASHSEED": "0",
+                },
             )
         self._connection, self._control = ours, Channel(ours)
         self._control.receive(_START_S)
         return self._control
 
-    def end(self, pid: int) -> str:
-        """Kill one of the nursery's children and say how it ended."""
+    def end(self, pid: int, lost: bool) -> str:
+        """Kill one of the nursery's children and say how it ended. `lost`: it has hung up by itself."""
         with self._lock:
             if self._control is None:
                 return "it was ended"
             try:
-                self._control.send({"op": "kill", "pid": pid})
+                self._control.send({"op": "kill", "pid": pid, "lost": lost})
                 ended: str = self._control.receive(_START_S)["ended"]
                 return ended
             except (ChannelLost, TimeoutError):
@@ -85,16 +114,7 @@ class LocalRuntime(Runtime):
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            if self._control is not None:
-                self._control.close()
-                self._control = None
-            if self._nursery is not None:
-                try:
-                    self._nursery.wait(5)
-                except subprocess.TimeoutExpired:
-                    self._nursery.kill()
-                    self._nursery.wait()
-                self._nursery = None
+            self._drop()
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -108,14 +128,37 @@ class LocalRuntime(Runtime):
 class LocalProcess(Process):
     """A worker on this computer."""
 
-    def __init__(self, runtime: LocalRuntime, channel: Channel, pid: int) -> None:
+    def __init__(self, runtime: LocalRuntime, channel: Channel, connection: socket.socket, pid: int) -> None:
         self.channel = channel
+        self._connection = connection
         self._runtime = runtime
         self._pid = pid
         self._ended: str | None = None
 
     def kill(self) -> str:
         if self._ended is None:
-            self._ended = self._runtime.end(self._pid)
+            self._ended = self._runtime.end(self._pid, self._hung_up())
             self.channel.close()
         return self._ended
+
+    def _hung_up(self) -> bool:
+        """Whether the worker closed its end, as a process does that ends."""
+        try:
+            self._connection.settimeout(0)
+            return not self._connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+
+def _open_standard_descriptors() -> None:
+    """Open /dev/null where this process was started without standard input, output or error.
+
+    A socket that took their place would be lost on the way to the nursery.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)

@@ -18,6 +18,7 @@ from plural_gym.app import App, action
 from plural_gym.environment import Environment, Limits
 from plural_gym.episode import Episode
 from plural_gym.errors import ActionRejected, EpisodeOver
+from plural_gym.execution import run_trial
 from plural_gym.harness import AgentView, TaskBrief, drive
 from plural_gym.host.hooks import LocalHooks
 from plural_gym.host.host import AppHost
@@ -29,7 +30,7 @@ from plural_gym.seat import SeatDoor
 from plural_gym.state import State
 from plural_gym.task import Task
 from plural_gym.testing.conformance import ConformanceError, Rule, described, shown
-from plural_gym.trial import TrialPlan, run_trial
+from plural_gym.trial import TrialPlan
 from plural_gym.verifier import VerifierOutput
 from plural_gym.verifiers.deterministic import DeterministicVerifier
 

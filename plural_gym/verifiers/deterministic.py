@@ -5,8 +5,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
+from plural_gym.app import MAX_TIMEOUT_S
 from plural_gym.identity import code_identity
 from plural_gym.verifier import Hook, Verifier, total_reward
+from plural_gym.word import Number
 
 
 class DeterministicVerifier(Verifier):
@@ -23,9 +25,9 @@ class DeterministicVerifier(Verifier):
     """Function of a Step that returns a finite number, or None for no signal."""
     hindsight: Callable[..., Any] | None = None
     """Function of a HindsightTrial that yields `trial.credit(event_id, value)`."""
-    timeout_s: float = Field(default=60.0, gt=0)
+    timeout_s: Number = Field(default=60.0, gt=0, le=MAX_TIMEOUT_S, allow_inf_nan=False)
     """For one call of check or hindsight, in a Job."""
-    reward_timeout_s: float = Field(default=5.0, gt=0)
+    reward_timeout_s: Number = Field(default=5.0, gt=0, le=MAX_TIMEOUT_S, allow_inf_nan=False)
     """For one call of reward, in a Job."""
 
     @field_validator("check", "reward", "hindsight", mode="before")

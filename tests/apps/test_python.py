@@ -58,7 +58,9 @@ def live(app: type[App], setup: dict[str, Any] | None = None) -> Any:
 
 def test_the_state_is_what_the_class_annotates() -> None:
     assert state_class(Counter) is Count and state_class(Bare) is State
-    with pytest.raises(DefinitionError, match="App Wrong: state is annotated as .*; annotate a class derived from State"):
+    with pytest.raises(
+        DefinitionError, match=r"App Wrong: state is annotated as .*; annotate a class derived from State"
+    ):
         state_class(Wrong)
     with pytest.raises(DefinitionError, match=r"App Missing: .*; its State must be importable"):
         state_class(Missing)

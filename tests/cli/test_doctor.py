@@ -32,9 +32,19 @@ def test_the_table_tells_each_part_with_a_mark(tmp_path: Path, monkeypatch: pyte
 
 def test_a_docker_engine_that_does_not_answer_is_no_failure(tmp_path: Path) -> None:
     socket = f"unix://{tmp_path}/no-such.sock"
-    found = findings(DOCKER_HOST=socket)["runtime docker"]
+    found = findings(DOCKER_HOST=socket)["Docker engine"]
     assert found["status"] == "missing"
-    assert found["found"] == f"no engine at {socket}"
+    assert found["found"] == f"no engine at {socket}; not used, as the only Runtime is local"
+    assert found["remedy"] == ""
+
+
+def test_help_with_docker_is_given_where_a_runtime_uses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plural_gym.kinds.names", lambda group: ("docker", "local"))
+    socket = f"unix://{tmp_path}/no-such.sock"
+    found = findings(DOCKER_HOST=socket)["runtime docker"]
+    assert (found["status"], found["found"]) == ("missing", f"no engine at {socket}")
     assert "DOCKER_HOST" in found["remedy"]
 
 

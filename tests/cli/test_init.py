@@ -78,10 +78,13 @@ def test_nothing_is_overwritten_and_nothing_half_written(tmp_path: Path) -> None
     assert (tmp_path / "README.md").read_text(encoding="utf-8") == "mine"
 
 
-def test_a_second_init_lists_every_file_that_is_there(project: Path) -> None:
+def test_of_many_files_in_the_way_the_first_five_are_listed(project: Path) -> None:
     result = runner.invoke(app, ["init"])
     assert result.exit_code == 2
-    assert "project.yaml" in result.stderr and "app.py" in result.stderr
+    taken = len(files(["project"], {}))
+    listed = result.stderr.partition("nothing was written: ")[2]
+    assert listed.count(", ") == 5
+    assert listed.endswith(f", … and {taken - 5} more exist already. Choose another folder or name.\n")
 
 
 def test_the_files_made_are_told_on_stdout(tmp_path: Path) -> None:
@@ -110,7 +113,8 @@ def test_a_projects_name_comes_from_its_folder(folder: str, name: str) -> None:
 
 def test_no_template_keeps_a_gap(project: Path) -> None:
     for template in ("app", "counter", "environment", "task", "verifier", "agent", "harness", "benchmark"):
-        keys = ("name", "environment", "verifiers", "instructions", "model", "harness", "tasks")
+        keys = ["name", "environment", "verifiers", "instructions", "model", "harness", "tasks"]
+        keys += ["class", "setup"]
         made = files([template], dict.fromkeys(keys, "x"))
         assert made, template
         assert not any("{{" in content for content in made.values())

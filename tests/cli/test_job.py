@@ -158,3 +158,25 @@ def test_a_job_from_code_that_is_gone_says_why_it_cannot_be_repeated(garden: Any
     path.write_text(json.dumps({**pins, "rerunnable": False, "why_not": ["play is defined at a prompt"]}))
     said = plural("job", "rerun", "job_both", code=2)
     assert "cannot be repeated from its record: play is defined at a prompt" in said.err
+
+
+def test_a_job_without_a_benchmark_counts_its_tasks_once(garden: Any, plural: Any) -> None:
+    said = plural("run", "--task", "small", "--agent", "quick", code=0)
+    assert said.out.startswith("no Benchmark (1 Task)\n")
+    assert "1 Tasks" not in said.out + said.err
+    job = plural("job", "list", "--json").json[0]
+    assert job["source"] == "1 Task"
+    shown = plural("job", "show", job["job_id"]).out
+    assert "Source   1 Task: beds/small" in shown and "no Benchmark (1 Task)" in shown
+
+
+def test_a_comparison_of_one_task_counts_one(garden: Any, plural: Any) -> None:
+    plural("run", "--task", "small", "--agent", "slow", "--agent", "quick", code=0)
+    job = plural("job", "list", "--json").json[0]["job_id"]
+    assert "1 Task in common" in plural("job", "compare", job, job, "-a", "slow", "-a", "quick").out
+
+
+def test_more_than_two_agents_cannot_be_compared(garden: Any, plural: Any) -> None:
+    chosen = ["-a", "slow", "-a", "quick", "-a", "slow"]
+    said = plural("job", "compare", "job_both", "job_both", *chosen, code=2)
+    assert "--agent names one Agent, or one of each Job; got 3." in said.err

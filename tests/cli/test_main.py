@@ -6,6 +6,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -138,8 +139,73 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert result.stdout.startswith("plural-gym ")
 
 
+def test_the_version_is_json_where_json_was_asked_for() -> None:
+    for arguments in (["--version", "--json"], ["--json", "--version"]):
+        told = json.loads(runner.invoke(app, arguments).stdout)
+        assert list(told) == ["version"] and told["version"][0].isdigit()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--json"], "say which command; plural --help lists them."),
+        (["--json", "task", "list"], "--json stands after the command: plural task ... --json"),
+    ],
+)
+def test_json_without_a_command_of_its_own_is_wrong_use_told_as_json(arguments: list[str], said: str) -> None:
+    result = runner.invoke(app, arguments)
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["error"]["message"] == said
+
+
+def test_problems_of_a_project_stand_in_a_frame_in_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / "project.yaml").write_text("nme: x\n", encoding="utf-8")
+    told = at_a_terminal("validate", "--project", str(tmp_path), NO_COLOR="1")
+    assert "╭─ Error" in told and "unknown key 'nme'" in told and "2 problems." in told
+
+
+def completed(*words: str, cwd: Path) -> list[str]:
+    """What bash is offered for the last of these words."""
+    line = " ".join(["plural", *words])
+    code = "from plural_gym.cli.main import app; app(prog_name='plural')"
+    given = {"_PLURAL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=cwd, env={**os.environ, **given}
+    )
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
 def test_completion_is_on() -> None:
     assert "--install-completion" in runner.invoke(app, ["--help"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("task", "show", ""), ["beds"]),
+        (("run", "--agent", "s"), ["slow"]),
+        (("run", "--benchmark", ""), ["beds"]),
+        (("verifier", "try", "gro"), ["grown", "growth"]),
+        (("verifier", "show", ""), ["grown", "growth"]),
+        (("job", "show", "job_"), ["job_both"]),
+        (("job", "show", "nope"), []),
+        (("harness", "validate", ""), ["hands"]),
+    ],
+)
+def test_names_and_ids_are_completed_without_loading_code(
+    garden: Any, words: tuple[str, ...], offered: list[str]
+) -> None:
+    for code in garden.root.rglob("*.py"):
+        code.write_text("raise SystemExit('loaded')", encoding="utf-8")
+    assert completed(*words, cwd=garden.root) == offered
+
+
+def test_completion_stays_silent_where_nothing_can_be_told(tmp_path: Path) -> None:
+    assert completed("task", "show", "", cwd=tmp_path) == []
+    (tmp_path / "project.yaml").write_text("{", encoding="utf-8")
+    assert completed("run", "--agent", "", cwd=tmp_path) == []
+    assert completed("job", "show", "", cwd=tmp_path) == []
 
 
 def plural(*arguments: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:

@@ -83,7 +83,7 @@ def test_a_game_is_played_in_every_form(typed: str) -> None:
     tail = result.stdout[result.stdout.index("Over (environment_terminated) after 1 turn.") :]
     assert "The Task was wordle/crane." in tail
     assert "score 1\n  solved: 1\n    status: won; secret: crane; guesses: crane" in tail
-    assert "rewards of progress: +1 = +1" in tail
+    assert "rewards of progress: +1 at turn 1; in all +1" in tail
 
 
 def test_neither_state_nor_score_is_told_before_the_end() -> None:
@@ -128,9 +128,51 @@ def test_json_is_the_record_and_the_game_goes_to_stderr(project: Path) -> None:
     result = play("guess 50\nguess 700\nguess 7\n", "low", "--json")
     record = json.loads(result.stdout)
     assert (record["task"], record["score"]) == ("higher-lower/low", 1.0)
-    assert record["rewards"] == [{"found": 0.1}, {"found": -0.1}, {"found": 0.1}]
+    assert record["rewards"] == [
+        {"turn": turn, "rewards": {"found": value}, "faults": []}
+        for turn, value in ((1, 0.1), (2, -0.1), (3, 0.1))
+    ]
     assert [step["action"] for step in record["steps"]] == ["guess"] * 3
     assert "Find the hidden number." in result.stderr
+
+
+def test_rewards_are_told_with_their_turns(project: Path) -> None:
+    result = play("guess 50\nguess 75\nguess 700\nguess 7\n", "low")
+    told = "+0.1 at turn 1, +0 at turn 2, -0.1 at turn 3, +0.1 at turn 4; in all +0.1"
+    assert f"rewards of found: {told}\n" in result.stdout
+
+
+def test_the_seed_is_told_and_a_row_is_not_named_before_the_end(project: Path) -> None:
+    told = play("", "low", "--seed", "7").stderr
+    assert told == "A Task of higher-lower; --seed 7 plays it again.\n"
+    assert runner.invoke(app, ["task", "init", "one", "--instructions", "Do it."]).exit_code == 0
+    told = play("", "one").stderr
+    assert told.startswith("Task one; --seed ") and told.endswith(" plays it again.\n")
+
+
+@pytest.mark.parametrize(("finish", "offered"), [("auto", True), ("always", True), ("never", False)])
+def test_finish_is_offered_where_a_job_offers_it(project: Path, finish: str, offered: bool) -> None:
+    path = project / "environments/higher-lower/environment.yaml"
+    path.write_text(path.read_text(encoding="utf-8") + f"finish: {finish}\n", encoding="utf-8")
+    result = play("finish 7\n", "low")
+    assert ("  finish [answer]\n" in result.stdout) is offered
+    assert ("Over (agent_finished) after 0 turns." in result.stdout) is offered
+    assert ("rejected: App 'game' has no action 'finish'" in result.stdout) is not offered
+    tools = "print([tool['function']['name'] for tool in seat.actions])"
+    (project / "harnesses/guesser/play.py").write_text(
+        f"def play(task, seat, halve=True):\n    {tools}\n", encoding="utf-8"
+    )
+    ran = runner.invoke(app, ["run", "--task", "low", "--agent", "halver"])
+    assert ("'finish'" in ran.output) is offered
+
+
+def test_an_own_action_named_finish_is_the_apps(project: Path) -> None:
+    path = project / "environments/higher-lower/app.py"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("def guess(", "def finish("), encoding="utf-8")
+    result = play("finish 7\n", "low")
+    assert "  finish <number:integer>\n" in result.stdout
+    assert "Over (environment_terminated) after 1 turn." in result.stdout
 
 
 def test_faults_of_verifiers_are_told_at_the_end(project: Path) -> None:
@@ -141,6 +183,7 @@ def test_faults_of_verifiers_are_told_at_the_end(project: Path) -> None:
     assert result.exit_code == 0
     assert "score unknown\n  found: verifier found check: KeyError: 'guess' (at verify.py:8)" in result.stdout
     assert "! verifier found reward: KeyError: 'guess'" in result.stdout
+    assert "rewards of found: fault at turn 1\n" in result.stdout
 
 
 def test_an_app_that_raises_ends_the_game_with_its_line(project: Path) -> None:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 
 @pytest.fixture
@@ -28,21 +29,27 @@ def test_a_trial_is_shown_with_scores_evidence_and_rewards_by_turn(trials: Any, 
     assert "grown@0.1.0 (deterministic): 1.000\n  plants 2\n  2 grow\n" in said.out
     table = [line.split() for line in said.out.partition("\nturn ")[2].splitlines()[1:5]]
     assert table == [
-        ["1", "plant", "-"],
-        ["2", "plant", "0.250"],
-        ["3", "plant", "0.250", "0.500"],
+        ["1", "plant(count=0)", *["rejected:", "plant", "at", "least", "one"], "-"],
+        ["2", "plant(count=1)", "1", "grow", "0.250"],
+        ["3", "plant(count=1)", "2", "grow", "0.250", "0.500"],
         ["sum", "0.500", "0.500"],
     ]
     assert "grown (hindsight)" in said.out
-    assert f"Artifacts  .plural/jobs/job_both/trials/{trial.id}/artifacts\n" in said.out
+    for what, file in (
+        ("Steps      ", "steps.jsonl"),
+        ("Rewards    ", "rewards.jsonl"),
+        ("Trajectory ", "trajectory.json"),
+        ("Artifacts  ", "artifacts"),
+    ):
+        assert f"{what}.plural/jobs/job_both/trials/{trial.id}/{file}\n" in said.out
     assert f"Logs       .plural/jobs/job_both/trials/{trial.id}/logs\n" in said.out
     assert said.err == ""
 
 
 def test_a_reward_that_failed_is_marked_and_told_with_its_line(trials: Any, plural: Any) -> None:
     said = plural("trial", "show", trials["quick", "beds/large"].id)
-    rows = [line.split() for line in said.out.splitlines() if " plant " in line]
-    assert [row[2] for row in rows] == ["-", "fault", "fault"]
+    rows = [line.split() for line in said.out.splitlines() if " plant(" in line]
+    assert ["fault" in row for row in rows] == [False, True, True]
     assert "! Verifier growth's reward raised on 2 steps in 1 Trial, which earned it no reward\n" in said.err
     assert "  there: KeyError: 3 (at verify.py:6)\n" in said.err
 
@@ -63,7 +70,83 @@ def test_a_trial_is_shown_as_json(trials: Any, plural: Any) -> None:
     assert shown["score"] == 1.0
     assert shown["answer"] == {"planted": 2}
     assert [row["value"] for row in shown["rewards"] if row["kind"] == "step"] == [None, 0.25, 0.25]
+    assert [step["action"] for step in shown["steps"]] == ["plant"] * 3
+    assert shown["steps"][2]["states"] == {"bed": {"plants": 2, "wanted": 2}}
     assert shown["logs"].endswith(f"{trial.id}/logs")
+    for file in ("steps", "rewards"):
+        assert shown[f"{file}_path"].endswith(f"{trial.id}/{file}.jsonl")
+    assert shown["trajectory_path"].endswith(f"{trial.id}/trajectory.json")
+
+
+def test_what_is_long_is_shortened_unless_it_is_wanted_in_full(garden: Any, plural: Any) -> None:
+    garden.edit(
+        "environments/garden/app.py", 'return f"{self.state.plants} grow"', 'return "grow\\n" + "g" * 300'
+    )
+    job = garden.run("slow", benchmark=False)
+    [trial, *_] = garden.store.job(job).trial_ids()
+    shortened = plural("trial", "show", trial).out
+    lines = [line for line in shortened.splitlines() if "plant(count=1)" in line]
+    assert len(lines) == 2 and all(len(line) <= 120 and "grow ggg" in line and "…" in line for line in lines)
+    full = plural("trial", "show", trial, "--full").out
+    assert "g" * 300 in full and "…" not in full
+
+
+def test_a_line_has_room_in_a_narrow_terminal(
+    garden: Any, trials: Any, plural: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plural_gym.cli.steps.stdout", lambda: Console(width=70))
+    out = plural("trial", "show", trials["slow", "beds/small"].id).out
+    lines = [line for line in out.splitlines() if "plant(" in line]
+    assert "rejected: plant at l…" in lines[0]
+    assert all(len(line) <= 70 for line in lines)
+
+
+def test_long_arguments_leave_room_for_the_observation(garden: Any, plural: Any) -> None:
+    garden.edit("harnesses/hands/play.py", "count=0", "count=0, note='n' * 300")
+    job = garden.run("slow", benchmark=False)
+    [trial, *_] = garden.store.job(job).trial_ids()
+    [line] = [line for line in plural("trial", "show", trial).out.splitlines() if "nnnn" in line]
+    assert len(line) <= 120 and "rejected: plant: note " in line
+
+
+def test_an_action_at_which_the_app_failed_is_marked_as_a_fault(garden: Any, plural: Any) -> None:
+    garden.edit("environments/garden/app.py", "self.state.plants += count", "raise KeyError(count)")
+    job = garden.run("slow", benchmark=False)
+    [trial, *_] = garden.store.job(job).trial_ids()
+    said = plural("trial", "show", trial)
+    assert "rejected: plant at least one" in said.out
+    assert "fault: app bed: KeyError: 1 (at app.py:15)" in said.out
+
+
+def test_what_the_agent_saw_first_has_a_line_of_its_own(garden: Any, plural: Any) -> None:
+    garden.edit(
+        "environments/garden/app.py",
+        "    def terminated",
+        "    def reset(self, task):\n        return 'bare soil'\n\n    def terminated",
+    )
+    job = garden.run("slow", benchmark=False)
+    [trial, *_] = garden.store.job(job).trial_ids()
+    assert "\n0                     bare soil\n" in plural("trial", "show", trial).out
+
+
+def test_rewards_of_an_apply_run_are_told_with_its_id(garden: Any, trials: Any, plural: Any) -> None:
+    trial = trials["quick", "beds/small"]
+    assert "plural verifier apply" not in plural("trial", "show", trial.id).out
+    garden.edit("verifiers/growth/verify.py", "2: 0.5}", "2: 0.5, 3: 1.0}")
+    run = plural("verifier", "apply", "growth", "--job", "job_both", "--json").json["run_id"]
+    out = plural("trial", "show", trial.id).out
+    assert f"growth: given by plural verifier apply, run {run}\n" in out.partition(" sum ")[2]
+
+
+def test_a_check_that_returns_nothing_is_told_as_what_it_returned(garden: Any, plural: Any) -> None:
+    garden.edit("verifiers/grown/verify.py", "return VerifierOutput(", "VerifierOutput(")
+    job = garden.run("slow", benchmark=False)
+    [trial, *_] = garden.store.job(job).trial_ids()
+    said = plural("trial", "show", trial)
+    told = "check returned None, which is no VerifierOutput (at verify.py:3)"
+    assert f"  ! {told}\n" in said.out
+    assert f"! Verifier grown's check failed in 1 Trial, which got no score\n  there: {told}\n" in said.err
+    assert "raised" not in said.err and "GradingFault" not in said.err
 
 
 def test_a_trial_of_that_id_may_not_be_there(trials: Any, plural: Any) -> None:
@@ -77,7 +160,8 @@ def test_rewards_of_two_versions_stand_apart(garden: Any, trials: Any, plural: A
     plural("verifier", "apply", "growth", "--job", "job_both", code=1)
     said = plural("trial", "show", trials["slow", "beds/small"].id)
     assert "growth@0.1.0" in said.out and "growth@0.2.0" in said.out
-    assert "sum     0.500" in said.out and "-0.500" in said.out
+    [sums] = [line.split() for line in said.out.splitlines() if " sum " in line]
+    assert sums == ["sum", "0.500", "0.500", "-0.500"]
 
 
 def test_credit_for_the_whole_trial_and_for_model_calls_has_lines_of_its_own(

@@ -117,6 +117,20 @@ def test_a_verifier_without_cases_says_where_to_write_one(garden: Any, plural: A
     assert "Verifier 'growth' has no cases; write the first: verifiers/growth/cases/correct.yaml." in said.err
 
 
+def test_a_name_may_be_left_out_inside_the_verifiers_folder(
+    garden: Any, plural: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    garden.write("verifiers/grown/cases/correct.yaml", CASE)
+    monkeypatch.chdir(garden.root / "verifiers/grown/cases")
+    assert plural("verifier", "test").out.endswith("1 of 1 case passed.\n")
+    assert plural("verifier", "try", "--job", "job_both").err.startswith("Verifier grown@0.1.0 on 8 Trials")
+    assert plural("verifier", "apply", "--job", "job_both", "--json").json["verifier"] == "grown"
+    monkeypatch.chdir(garden.root)
+    said = plural("verifier", "test", code=2)
+    assert "say which: plural verifier test NAME (there are: grown, growth)." in said.err
+    assert "plural verifier try NAME" in plural("verifier", "try", "--job", "job_both", code=2).err
+
+
 @pytest.mark.parametrize("verb", ["try", "apply", "test"])
 def test_every_verb_explains_itself(verb: str, garden: Any, plural: Any) -> None:
     assert "--json" in plural("verifier", verb, "--help").out

@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -6,6 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import plural_gym.cli
 from plural_gym.cli.main import app
 from plural_gym.shipped import root
 
@@ -87,10 +89,110 @@ def test_a_task_without_instructions_is_marked_with_file_and_line(project: Path)
     )
 
 
-def test_an_agent_with_a_model_is_played_by_the_native_harness(project: Path) -> None:
-    assert plural("agent", "init", "luna", "--model", "openai/gpt-5.6-luna").exit_code == 0
+def test_an_agent_with_a_model_needs_a_harness_while_none_calls_models_by_itself(project: Path) -> None:
+    result = plural("agent", "init", "luna", "--model", "openai/gpt-5.6-luna")
+    assert result.exit_code == 2
+    assert "name one of the project: --harness NAME (there are: guesser)." in result.stderr
+    arguments = ["--model", "openai/gpt-5.6-luna", "--harness", "guesser"]
+    assert plural("agent", "init", "luna", *arguments).exit_code == 0
     manifest = (project / "agents/luna/agent.yaml").read_text(encoding="utf-8")
-    assert 'model: "openai/gpt-5.6-luna"\nharness: native\n' in manifest
+    assert 'model: "openai/gpt-5.6-luna"\nharness: guesser\n' in manifest
+    assert plural("agent", "validate", "luna").exit_code == 0
+    shutil.rmtree(project / "harnesses/guesser")
+    said = plural("agent", "init", "nova", "--model", "openai/gpt-5.6-luna").stderr
+    assert "make one with: plural harness init NAME" in said
+
+
+def test_only_harnesses_that_can_play_are_offered(project: Path) -> None:
+    said = plural("agent", "init", "x", "--harness", "nope").stderr
+    assert "there is no Harness 'nope'; it has: guesser." in said
+    said = plural("agent", "init", "x", "--harness", "scripted").stderr
+    assert "the Harness kind 'scripted' needs code to play with; make it with: plural harness init" in said
+    assert "there is no Harness 'native'" in plural("agent", "init", "x", "--harness", "native").stderr
+    assert not (project / "agents/x").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("clock", "Clock"),
+        ("wall-clock", "WallClock"),
+        ("state", "StateApp"),
+        ("none", "NoneApp"),
+        ("2nd-clock", "App2ndClock"),
+    ],
+)
+def test_a_new_app_is_a_class_of_its_name(project: Path, name: str, expected: str) -> None:
+    assert plural("app", "init", name).exit_code == 0
+    assert f"class {expected}(App):\n" in (project / f"apps/{name}/app.py").read_text(encoding="utf-8")
+    result = plural("app", "validate", name)
+    assert result.exit_code == 0, result.output
+
+
+# what templates leave commented out
+
+_TEMPLATES = Path(plural_gym.cli.__file__).with_name("templates")
+_SETTING = re.compile(r"# ?( *[\w-]+:.*)")
+
+
+def uncomment(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    text = "\n".join(found[1] if (found := _SETTING.fullmatch(line)) else line for line in lines)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def test_templates_leave_only_settings_and_sentences_commented_out() -> None:
+    left = {
+        f"{path.relative_to(_TEMPLATES)}: {line}"
+        for path in _TEMPLATES.rglob("*.tmpl")
+        if path.name != "README.md.tmpl"
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.lstrip().startswith("#")
+    }
+    sentence = (
+        "The answer key and the world's first State, which the Agent never sees. "
+        "Take the marks away to set them."
+    )
+    assert left == {
+        "project/dot-gitignore.tmpl: # Records of runs",
+        f"task/task.yaml.tmpl: # {sentence}",
+        "task/task.yaml.tmpl: # expected: the right answer",
+        "verifier/verifier.yaml.tmpl: # reward: verify.py:reward",
+    }
+
+
+def test_the_reward_of_a_new_verifier_works_once_it_is_uncommented(project: Path) -> None:
+    assert plural("verifier", "init", "mine").exit_code == 0
+    assert "reward" not in told("verifier", "show", "mine")
+    uncomment(project / "verifiers/mine/verifier.yaml")
+    assert plural("verifier", "validate", "mine").exit_code == 0
+    assert told("verifier", "show", "mine")["reward"] == "verify.py:reward"
+    assert plural("task", "init", "one", "--verifier", "mine", "--instructions", "Do it.").exit_code == 0
+    played = runner.invoke(app, ["play", "one"], input="guess 700\nguess 7\n")
+    assert "rewards of mine: -0.1 at turn 1; in all -0.1" in played.stdout, played.output
+
+
+def test_answer_key_and_setup_of_a_new_task_hold_once_they_are_uncommented(project: Path) -> None:
+    assert plural("task", "init", "one", "--instructions", "Do it.").exit_code == 0
+    assert told("task", "show", "one")["setup"] == {}
+    uncomment(project / "tasks/one/task.yaml")
+    result = plural("task", "validate", "one")
+    assert result.exit_code == 0, result.output
+    facts = told("task", "show", "one")
+    assert facts["expected"] == "the right answer"
+    assert facts["setup"] == {"game": {"number": 50, "guesses": []}}
+
+
+def test_a_task_can_be_made_while_its_world_is_broken(project: Path) -> None:
+    edit(project / "environments/higher-lower/app.py", "class HigherLower", "class Other")
+    assert plural("task", "init", "one", "--instructions", "Do it.").exit_code == 0
+    assert "setup" not in (project / "tasks/one/task.yaml").read_text(encoding="utf-8")
+
+
+def test_show_says_where_no_action_is_offered(project: Path) -> None:
+    edit(project / "environments/higher-lower/app.py", "    @action\n", "")
+    said = "It offers no action; mark a method of its App with @action.\n"
+    assert said in plural("environment", "show", "higher-lower").stdout
 
 
 def test_a_benchmark_takes_all_tasks_or_those_it_is_given(project: Path) -> None:
@@ -269,12 +371,36 @@ def test_a_task_that_its_oracle_does_not_solve_is_a_warning(project: Path) -> No
     assert result.exit_code == 0, result.output
     assert "warning: tasks/higher-lower/task.yaml: higher-lower/high: " in result.stderr
     assert "1 of 1 Task played." in result.stderr
+    assert plural("task", "validate", "high", "--run", "--strict").exit_code == 1
+    assert plural("task", "validate", "low", "--run", "--limit", "1").exit_code == 0
+
+
+def test_an_app_without_an_action_is_a_warning_that_says_how_to_mark_one(project: Path) -> None:
+    app = next(project.glob("environments/*/app.py"))
+    text = app.read_text(encoding="utf-8")
+    app.write_text(text.replace("    @action\n", ""), encoding="utf-8")
+    assert "offers no action; mark a method with @action." in plural("environment", "validate").stderr
 
 
 def test_only_so_many_tasks_of_a_folder_are_played(project: Path) -> None:
     result = plural("task", "validate", "--run", "--limit", "1")
     assert result.exit_code == 0, result.output
     assert "1 of 3 Tasks played." in result.stderr
+
+
+def test_a_warning_of_a_played_task_names_its_file_with_and_without_a_name(project: Path) -> None:
+    edit(project / "tasks/higher-lower/task.yaml", "oracle: halver", "oracle: counter")
+    named = told("task", "validate", "higher-lower", "--run")["warnings"]
+    assert told("task", "validate", "--run")["warnings"] == named
+    assert {warning["file"] for warning in named} == {"tasks/higher-lower/task.yaml"}
+
+
+def test_an_answer_key_that_nobody_reads_is_told_once_beside_a_run(project: Path) -> None:
+    verify = project / "verifiers/found/verify.py"
+    edit(verify, "episode.expected in guesses", 'episode.state["number"] in guesses')
+    edit(verify, "; expected {episode.expected}", "")
+    warnings = told("task", "validate", "low", "--run")["warnings"]
+    assert [warning["message"].count("expected") for warning in warnings] == [2]
 
 
 # list and show

@@ -6,8 +6,8 @@ The blocks of one page are taken in order, in one temporary folder that starts e
   JSONL and CSV, which have no comments, without that line.
 - Any other ```python block is run in the page's one namespace; with a first line `# not run: ...` it is only
   compiled.
-- In ```console blocks, and in ``` blocks without a language, lines that start with `plural` (or `$ plural`) are
-  run. `cd` is followed, JOB_ID and TRIAL_ID stand for the newest Job and its first Trial, and a comment
+- In ```console blocks, and in ``` blocks without a language, lines that start with `plural` (or `$ plural`)
+  are run. `cd` is followed, JOB_ID and TRIAL_ID stand for the newest Job and its first Trial, and a comment
   `# exit 1` at the end of a line names the exit code, else it is 0.
 
 Where a page has written a project.yaml, the project has to be valid at the page's end.
@@ -18,6 +18,8 @@ import json
 import os
 import re
 import shlex
+import sys
+import types
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +33,8 @@ from plural_gym.records.job_folder import JobStore
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LINKED = [*PAGES, *sorted((ROOT / "docs/decisions").glob("*.md")), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+DECISIONS = sorted((ROOT / "docs/decisions").glob("*.md"))
+LINKED = [*PAGES, *DECISIONS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# ([\w./-]+\.(?:py|yaml|jsonl|csv|md|txt))\n")
@@ -66,7 +69,7 @@ class Reader:
 
     def __init__(self, page: Path) -> None:
         self.page = page
-        self.names: dict[str, Any] = {"__name__": "__main__"}
+        self.module = types.ModuleType(f"page_{page.stem.replace('-', '_').lower()}")
 
     def follow(self, block: Block) -> None:
         file = block.file
@@ -90,7 +93,7 @@ class Reader:
         source = "\n" * (block.line - 1) + block.text
         code = compile(source, f"<{self.page.relative_to(ROOT)}>", "exec")
         if not block.text.startswith("# not run"):
-            exec(code, self.names)
+            exec(code, vars(self.module))
 
     def type(self, line: str) -> None:
         command, _, comment = line.partition("#")
@@ -124,6 +127,7 @@ def test_what_a_page_shows_works(page: Path, tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.StringIO())
     reader = Reader(page)
+    monkeypatch.setitem(sys.modules, reader.module.__name__, reader.module)
     for block in blocks(page):
         reader.follow(block)
     if (Path.cwd() / "project.yaml").is_file():
@@ -192,7 +196,8 @@ def test_the_page_of_commands_names_options_that_exist() -> None:
     known = commands()
     for row in re.findall(r"^\| `plural [^\n]*$", page, re.MULTILINE):
         names = [words.strip() for words in _COMMAND.findall(row)]
-        have = {option for name in names if name in known for part in known[name].params for option in part.opts}
+        parameters = [part for name in names if name in known for part in known[name].params]
+        have = {option for part in parameters for option in part.opts}
         told = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", row.partition(" | ")[2]))
         assert told <= have, f"{row}: {told - have}"
 
@@ -224,7 +229,8 @@ def test_the_page_of_jobs_names_every_column_of_the_ledger() -> None:
 
     page = (ROOT / "docs/jobs.md").read_text(encoding="utf-8")
     for name, table in TABLES.items():
-        told = set(re.findall(r"`(\w+)`", section_of(page, "### Key columns") + section_of(page, f"### `{name}`")))
+        text = section_of(page, "### Key columns") + section_of(page, f"### `{name}`")
+        told = set(re.findall(r"`(\w+)`", text))
         assert set(table.schema.names) <= told, (name, set(table.schema.names) - told)
 
 

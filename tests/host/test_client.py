@@ -90,8 +90,19 @@ def watching(step):
 async def slowly(step):
     return 0.125
 """
-LOST = {"looping", "asking", "exiting", "crashing", "interrupting", "garbling"}
-FAILED = {"raising", "unspeakable", "nan", "infinite", "true", "huge", "text", "deep", "leaving"}
+LOST = {"looping", "asking", "exiting", "crashing", "garbling"}
+FAILED = {
+    "raising",
+    "unspeakable",
+    "nan",
+    "infinite",
+    "true",
+    "huge",
+    "text",
+    "deep",
+    "leaving",
+    "interrupting",
+}
 GIVEN = {"fine": 0.5, "meddling": 0.25, "watching": 1.0, "slowly": 0.125}
 
 
@@ -213,8 +224,8 @@ def test_a_check_that_fails_leaves_the_score_unknown_and_the_others_recorded(
     code: Any, environment: Environment, run: Callable[..., Any]
 ) -> None:
     checks = code(CHECKS)
-    bad = ["number", "nothing", "nan", "smuggled", "raising", "looping", "exiting", "surrogate"]
-    good = ["flooding", "measuring", "slowly", "reading"]
+    bad = ["number", "nothing", "nan", "smuggled", "raising", "looping", "exiting", "measuring"]
+    good = ["flooding", "slowly", "reading", "surrogate"]
 
     def task(name: str) -> Task:
         verifiers = [
@@ -431,6 +442,33 @@ def test_total_reward_sums_the_verifiers_own_step_rewards(
     assert [row["value"] for row in trial.rewards if row["kind"] == "hindsight"] == [100.0]
 
 
+def test_rewards_and_scores_near_the_largest_float_end_no_job(
+    code: Any, environment: Environment, run: Callable[..., Any]
+) -> None:
+    hooks = code(
+        """
+        from plural import VerifierOutput
+
+        def vast(step):
+            return 1e308
+
+        def high(episode):
+            return VerifierOutput(score=1.5e308)
+        """
+    )
+
+    def task(name: str, *verifiers: DeterministicVerifier) -> Task:
+        return Task(name=name, instructions="", environment=environment, verifiers=verifiers)
+
+    summed = DeterministicVerifier(name="vast", check=total_reward, reward=hooks.vast)
+    high = [DeterministicVerifier(name=name, check=hooks.high) for name in ("a", "b")]
+    trials = {
+        trial.task: trial for trial in run([task("summed", summed), task("high", *high)], three_times).trials
+    }
+    assert (trials["summed"].result["failure"], trials["summed"].score) == ("grader", None)
+    assert trials["summed"].result["return"] is None and trials["high"].score == 1.5e308
+
+
 def test_hindsight_runs_after_the_checks_and_a_fault_in_it_credits_nothing(
     code: Any, environment: Environment, run: Callable[..., Any]
 ) -> None:
@@ -467,7 +505,8 @@ def test_verifier_code_that_cannot_be_loaded_is_that_verifiers_fault(
     code: Any, environment: Environment, run: Callable[..., Any]
 ) -> None:
     hooks = code(
-        f"import os\nif os.getpid() != {os.getpid()}:\n    raise OSError('not here')\ndef half(step):\n    return 0.5\n"
+        f"import os\nif os.getpid() != {os.getpid()}:\n    raise OSError('not here')\n"
+        "def half(step):\n    return 0.5\n"
     )
     fine = code("def fine(step):\n    return 1.0\n")
     verifiers = [
@@ -501,9 +540,10 @@ def test_an_unknown_action_is_a_rejected_step(counter: Any, code: Any, run: Call
         for world in (one, two)
     ]
     trials = {trial.task: trial for trial in run(tasks, play).trials}
-    assert [(row["app"], row["value"]) for row in trials["one"].rewards] == [("a", -1.0), ("a", 1.0)]
+    told = [(row["app"], row["value"]) for row in trials["one"].rewards]
+    assert told == [("a", -1.0), ("a", 1.0), ("a", -1.0), ("a", -1.0)]
     assert trials["two"].rewards == [] and trials["two"].score == 0.0
-    assert [step["app"] for step in trials["one"].steps] == ["a", "a", None, None]
+    assert [step["app"] for step in trials["one"].steps] == ["a"] * 4
     assert [step["app"] for step in trials["two"].steps] == [None] * 4
     assert trials["one"].result["answer"] == [
         "ActionRejected: App 'a' has no action 'ad'; did you mean 'add'?",
@@ -535,3 +575,215 @@ def test_arguments_that_are_no_json_are_rejected_and_the_episode_goes_on(
 
     (trial,) = run(task, play).trials
     assert (trial.status, trial.score, trial.result["answer"]) == ("succeeded", 1.0, 6)
+
+
+def test_a_fork_that_returns_and_garbage_in_the_channel_cost_no_other_step(
+    code: Any, run: Callable[..., Any]
+) -> None:
+    app = code(
+        """
+        import json, os, struct
+        from plural import App, State, action
+
+        def channel():
+            sockets = [int(name) for name in os.listdir("/proc/self/fd")
+                       if os.path.exists(f"/proc/self/fd/{name}") and
+                       os.readlink(f"/proc/self/fd/{name}").startswith("socket")]
+            return max(sockets)
+
+        class Count(State):
+            n: int = 0
+
+        class Forking(App):
+            state: Count
+
+            @action
+            def fork(self) -> int:
+                os.fork()
+                self.state.n += 1
+                return self.state.n
+
+            @action
+            def forge(self, message: str) -> int:
+                data = message.encode()
+                os.write(channel(), struct.pack("!I", len(data)) + data)
+                self.state.n += 1
+                return self.state.n
+
+            @action
+            def soil(self) -> int:
+                os.write(channel(), b"\\0\\0\\0\\2{{")
+                return 1
+        """,
+        "app.py",
+    )
+    verifier = DeterministicVerifier(name="v", check=lambda episode: VerifierOutput(score=1.0))
+    environment = Environment(name="e", apps={"app": app.Forking})
+
+    def task(name: str) -> Task:
+        return Task(name=name, instructions=name, environment=environment, verifiers=[verifier])
+
+    def play(task: Any, seat: Any) -> None:
+        if task.instructions == "fork":
+            assert [seat.act("fork") for _ in range(5)] == [1, 2, 3, 4, 5]
+        elif task.instructions == "forge":
+            said = ["{}", "[]", '{"id": 99}', '{"id": 5, "pid": 1, "observation": 9}']
+            assert [seat.act("forge", message=one) for one in said] == [1, 2, 3, 4]
+        else:
+            seat.act("soil")
+
+    result = run([task(name) for name in ("fork", "forge", "soil")], play)
+    fork, forge, soil = result.trials
+    assert (fork.status, forge.status) == ("succeeded", "succeeded")
+    assert (soil.status, soil.result["failure"]) == ("failed", "environment")
+
+
+def test_an_answer_of_another_shape_is_a_fault_of_its_trial(
+    environment: Environment, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from plural_gym.host import client
+
+    ask = client._Line.ask
+
+    def torn(self: Any, request: Any, *rest: Any) -> dict[str, Any]:
+        answer = ask(self, request, *rest)
+        return {"id": answer["id"]} if request["op"] in torn_ops else answer
+
+    monkeypatch.setattr(client._Line, "ask", torn)
+    verifier = DeterministicVerifier(name="full", check=full, reward=lambda step: 1.0)
+    for op, failure in (("act", "environment"), ("check", "grader"), ("open", "environment")):
+        torn_ops = {op}
+        task = Task(name=op, instructions="", environment=environment, verifiers=[verifier])
+        (trial,) = run(task, lambda task, seat: seat.act("add", by=1)).trials
+        assert (trial.status, trial.result["failure"]) == ("failed", failure), op
+    torn_ops = {"reward"}
+    task = Task(name="reward", instructions="", environment=environment, verifiers=[verifier])
+    (trial,) = run(task, three_times).trials
+    assert trial.status == "succeeded" and trial.rewards[0]["status"] == "error"
+
+
+def test_a_worker_that_somebody_kills_is_the_machines_failure_and_played_again(
+    code: Any, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    mark = tmp_path / "killed"
+    app = code(
+        f"""
+        import os, signal
+        from pathlib import Path
+        from plural import App, action
+
+        class Fragile(App):
+            @action
+            def step(self) -> int:
+                mark = Path({str(mark)!r})
+                if not mark.exists():
+                    mark.touch()
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return 1
+        """,
+        "app.py",
+    )
+    task = Task(
+        name="t",
+        instructions="",
+        environment=Environment(name="e", apps={"app": app.Fragile}),
+        verifiers=[DeterministicVerifier(name="v", check=lambda episode: VerifierOutput(score=1.0))],
+    )
+
+    def play(task: Any, seat: Any) -> None:
+        seat.act("step")
+
+    first = run(task, play, job_id="again")
+    (trial,) = first.trials
+    assert (trial.status, trial.result["failure"]) == ("failed", "infrastructure")
+    assert "SIGKILL" in trial.result["faults"][0]["message"]
+    second = run(task, play, job_id="again")
+    (trial,) = second.trials
+    assert (trial.status, trial.score, trial.result["revision"]) == ("succeeded", 1.0, 2)
+    assert (trial.folder.path / "interrupted-1" / "result.json").exists()
+    from plural_gym.records import ledger
+
+    assert ledger.read(second.folder, "episodes")["status"].to_pylist() == ["succeeded"]
+    assert ledger.read(second.folder, "steps", current=False)["turn"].to_pylist() == [0, 1]
+    before = trial.folder.result_path.read_bytes()
+    run(task, play, job_id="again")
+    assert trial.folder.result_path.read_bytes() == before
+
+
+def test_hindsight_credits_are_checked_whoever_builds_them(
+    code: Any, environment: Environment, run: Callable[..., Any]
+) -> None:
+    hooks = code(
+        """
+        import asyncio
+        import numpy as np
+        from plural_gym.episode import Credit
+
+        def forged(trial):
+            yield Credit("nothing", 1.0, "step")
+
+        def infinite(trial):
+            yield Credit(trial.steps()[0]["event_id"], float("inf"), "step")
+
+        def mistaken(trial):
+            yield Credit(trial.steps()[0]["event_id"], 1.0, "model_call")
+
+        def cancelled(trial):
+            raise asyncio.CancelledError  # here
+
+        def narrow(trial):
+            yield trial.credit(trial.steps()[0]["event_id"], np.float32(1))
+
+        async def slowly(trial):
+            for step in trial.steps():
+                await asyncio.sleep(0)
+                yield trial.credit(step["event_id"], 0.5)
+        """
+    )
+    bad, good = ["forged", "infinite", "mistaken", "cancelled"], {"narrow": [1.0], "slowly": [0.5] * 3}
+    verifiers = [DeterministicVerifier(name=name, hindsight=getattr(hooks, name)) for name in [*bad, *good]]
+    verifiers.append(DeterministicVerifier(name="full", check=full))
+    task = Task(name="t", instructions="", environment=environment, verifiers=verifiers)
+    (trial,) = run(task, three_times).trials
+    rows = {name: [row for row in trial.rewards if row["verifier"] == name] for name in [*bad, *good]}
+    for name in bad:
+        assert [(row["value"], row["status"]) for row in rows[name]] == [(None, "error")], name
+        assert rows[name][0]["error_at"].startswith("verify.py:"), name
+    assert rows["cancelled"][0]["error_at"] == hooks.at("# here")
+    for name, values in good.items():
+        assert [row["value"] for row in rows[name]] == values, name
+
+
+def test_what_is_no_exception_costs_its_own_reward_check_or_action(
+    code: Any, environment: Environment, run: Callable[..., Any]
+) -> None:
+    hooks = code(
+        """
+        import asyncio
+        from plural import VerifierOutput
+
+        class Odd(BaseException):
+            pass
+
+        def odd(step):
+            raise Odd  # odd
+
+        async def cancelled(step):
+            raise asyncio.CancelledError  # cancelled
+
+        async def leaving(step):
+            raise SystemExit(1)  # leaving
+
+        async def fine(step):
+            return 1.0
+        """
+    )
+    names = ["odd", "cancelled", "leaving", "fine"]
+    verifiers = [DeterministicVerifier(name=name, reward=getattr(hooks, name)) for name in names]
+    verifiers.append(DeterministicVerifier(name="full", check=full))
+    task = Task(name="t", instructions="", environment=environment, verifiers=verifiers)
+    (trial,) = run(task, three_times).trials
+    for name in names[:-1]:
+        rows = [row for row in trial.rewards if row["verifier"] == name]
+        assert [row["error_at"] for row in rows] == [hooks.at(f"# {name}")] * 3
+    assert [row["value"] for row in trial.rewards if row["verifier"] == "fine"] == [1.0] * 3

@@ -1,6 +1,9 @@
 """The short way through a step comes to the same outcomes as the long way."""
 
+import json
 import random
+import tempfile
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -9,14 +12,17 @@ from hypothesis import strategies as st
 
 from plural_gym.app import App, action
 from plural_gym.environment import Environment, Limits
-from plural_gym.errors import ActionRejected
-from plural_gym.host.direct import DirectSession
+from plural_gym.errors import ActionRejected, AppFault
+from plural_gym.host.direct import OUTCOME, DirectSession, _binder
 from plural_gym.host.hooks import HookSet, LocalHooks
 from plural_gym.host.host import AppHost
+from plural_gym.host.recorder import TrialRecorder
 from plural_gym.host.resources import NO_RESOURCES
 from plural_gym.host.session import Session
 from plural_gym.state import State
 from plural_gym.step import Step, TaskView
+from plural_gym.verifier import VerifierOutput
+from plural_gym.verifiers.deterministic import DeterministicVerifier
 
 
 class Shelf(State):
@@ -146,17 +152,131 @@ def course(session: Session, calls: list[tuple[str, dict[str, Any]]], seed: int)
     return [told, session.trajectory(), session.stop_reason, session.episode().state, list(seen)]
 
 
-@pytest.mark.parametrize("rewards", [[], [watchful], [watchful, second]], ids=["none", "one", "two"])
-@settings(max_examples=150, deadline=None)
-@given(calls=st.lists(CALLS, max_size=12), seed=st.integers(0, 2**32))
-def test_both_ways_come_to_the_same(rewards: list[Any], calls: list[Any], seed: int) -> None:
-    def session(kind: Any) -> Session:
-        host = AppHost(ENVIRONMENT.declarations)
-        hooks = LocalHooks([HookSet.of(reward) for reward in rewards])
-        made: Session = kind(host, hooks, ENVIRONMENT.limits)
-        return made
+def session_of(kind: Any, rewards: list[Any], recorder: Any = None, limits: Any = None) -> Session:
+    host = AppHost(ENVIRONMENT.declarations)
+    hooks = LocalHooks([HookSet.of(reward) for reward in rewards])
+    made: Session = kind(host, hooks, limits or ENVIRONMENT.limits, recorder)
+    return made
 
-    assert course(session(DirectSession), calls, seed) == course(session(Session), calls, seed)
+
+SECONDS = st.sampled_from([None, 1e-9, 60])
+REWARDS = pytest.mark.parametrize(
+    "rewards", [[], [watchful], [second], [watchful, second]], ids=["none", "one", "sparse", "two"]
+)
+
+
+@REWARDS
+@settings(max_examples=100, deadline=None)
+@given(
+    calls=st.lists(CALLS, max_size=12), seed=st.integers(0, 2**32), seconds=st.sampled_from([None, 1e-9, 60])
+)
+def test_both_ways_come_to_the_same(
+    rewards: list[Any], calls: list[Any], seed: int, seconds: float | None
+) -> None:
+    limits = Limits(turns=10, seconds=seconds)
+    short, long = (session_of(kind, rewards, limits=limits) for kind in (DirectSession, Session))
+    assert course(short, calls, seed) == course(long, calls, seed)
+
+
+@REWARDS
+@settings(max_examples=25, deadline=None)
+@given(calls=st.lists(CALLS, max_size=12), seed=st.integers(0, 2**32))
+def test_both_ways_write_the_same_record(rewards: list[Any], calls: list[Any], seed: int) -> None:
+    records, courses = [], []
+    for kind in (DirectSession, Session):
+        with tempfile.TemporaryDirectory() as folder:
+            steps, rows = Path(folder, "steps.jsonl"), Path(folder, "rewards.jsonl")
+            recorder = TrialRecorder(steps, rows, "trl_1", {"watchful": "1%d"}, {"second": "sha256:1"})
+            session = session_of(kind, rewards, recorder)
+            courses.append([course(session, calls, seed) for _ in range(2)])
+            recorder.close()
+            records.append(
+                [timeless(line) for path in (steps, rows) for line in path.read_text().splitlines()]
+            )
+            records[-1].append([str(fault) for fault in recorder.faults])
+    assert courses[0] == courses[1]
+    assert records[0] == records[1]
+
+
+def timeless(line: str) -> str:
+    """A line in its own order of fields, without its times; a number has one way to be written."""
+    record = json.loads(line)
+    assert record.pop("ts") > 0 and record.pop("duration_ms", 0.0) >= 0
+    return json.dumps(record)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"score_as_reward": True}, {"max_chars": 3}, {"on_fault": "truncate"}]
+)
+@REWARDS
+@settings(max_examples=12, deadline=None)
+@given(calls=st.lists(CALLS, max_size=12), seed=st.integers(0, 2**32))
+def test_an_environment_answers_the_same_on_both_ways(
+    rewards: list[Any], options: dict[str, Any], calls: list[Any], seed: int
+) -> None:
+    graders = [*rewards, DeterministicVerifier(name="half", check=half)]
+    envs = [ENVIRONMENT.gym(verifiers=graders, **options) for _ in range(2)]
+    told: list[list[Any]] = [[], []]
+    for env, said in zip(envs, told, strict=True):
+        env.reset(seed=seed)
+        assert env._session is not None and (len(rewards) > 1) is not ("add" in env._session.answers)
+        if env is envs[1]:
+            env._session.answers = {}
+        for name, arguments in calls:
+            try:
+                answer = env.step({"action": name, "arguments": arguments})
+            except AppFault as fault:
+                said.append(str(fault))
+                break
+            said.append(
+                (answer, env.checkpoint().text, env.episode.trajectory, [str(one) for one in env.faults])
+            )
+            if answer[2] or answer[3]:
+                break
+        env.close()
+    assert repr(told[0]) == repr(told[1])
+
+
+def half(episode: Any) -> VerifierOutput:
+    return VerifierOutput(score=0.5)
+
+
+def test_a_fault_names_the_line_of_the_author_and_none_of_ours() -> None:
+    def failing(step: Step) -> float:
+        raise LookupError("x")
+
+    def endless(step: Step) -> float:
+        return len(step)  # type: ignore[arg-type]
+
+    for reward in (failing, endless):
+        session = session_of(DirectSession, [reward])
+        session.open(TaskView("t", ""), {}, 0, NO_RESOURCES)
+        ((_, fault),) = session.act("add", {"title": "a"}).rewards
+        assert fault is not None and fault.at.startswith("test_direct.py:")
+        crashed = session.act("add", {"title": "crash"}).fault
+        assert crashed is not None and crashed.at.startswith("test_direct.py:")
+
+
+def test_a_step_that_is_kept_keeps_what_it_was() -> None:
+    kept: list[Step] = []
+    session = session_of(DirectSession, [kept.append])
+    session.open(TaskView("t", ""), {}, 0, NO_RESOURCES)
+    for title in "abc":
+        session.act("add", {"title": title})
+    assert [(len(step.previous_state["books"]), step.current_state["books"]) for step in kept] == [
+        (0, ["a"]),
+        (1, ["a", "b"]),
+        (2, ["a", "b", "c"]),
+    ]
+    assert [step.arguments for step in kept] == [{"title": title} for title in "abc"]
+    assert kept[0].current_state is kept[0].current_state, "one value for one Step"
+
+
+def test_actions_of_sessions_alike_are_compiled_once() -> None:
+    session_of(DirectSession, [second]).courses(OUTCOME, {})
+    before = _binder.cache_info().misses
+    session_of(DirectSession, [watchful]).courses(OUTCOME, {})
+    assert _binder.cache_info().misses == before
 
 
 def test_the_short_way_is_taken_by_ordinary_actions() -> None:

@@ -105,7 +105,13 @@ def test_anything_else_is_a_fault_and_the_action_is_answered(function: Any, mess
 
 def test_what_a_reward_changes_reaches_nobody() -> None:
     def meddling(step: Any) -> None:
-        for value in (step.current_state, step.previous_state, step.arguments, step.task.info, step.observation):
+        for value in (
+            step.current_state,
+            step.previous_state,
+            step.arguments,
+            step.task.info,
+            step.observation,
+        ):
             value.clear()
         step.action = step.error = "mine"
 

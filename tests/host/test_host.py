@@ -148,7 +148,11 @@ def test_an_observation_is_a_value(host: AppHost) -> None:
     [
         ("add", {"by": 10}, "by is at most 9"),
         ("reject", {}, "not now"),
-        ("add", {"by": "x"}, "add: by: Input should be a valid integer, unable to parse string as an integer, got 'x'."),
+        (
+            "add",
+            {"by": "x"},
+            "add: by: Input should be a valid integer, unable to parse string as an integer, got 'x'.",
+        ),
         ("add", {"bye": 1}, "add: bye is no argument of add (it takes: by)."),
         ("ad", {}, "App 'game' has no action 'ad'; did you mean 'add'?"),
     ],
@@ -179,7 +183,11 @@ def test_query_answers_read_only_actions_alone(host: AppHost) -> None:
     host.act("add", {"by": 2})
     assert host.query("game", "look", {}) == {"n": 2, "log": ["reset"]}
     for call, error, message in (
-        (("game", "add", {}), QueryRefused, "query refuses 'add': it can change State. Use a read-only action."),
+        (
+            ("game", "add", {}),
+            QueryRefused,
+            "query refuses 'add': it can change State. Use a read-only action.",
+        ),
         (("game", "lok", {}), UnknownName, "App 'game' has no action 'lok'; did you mean 'look'?"),
         (("gme", "look", {}), UnknownName, "the Environment has no App 'gme'; did you mean 'game'?"),
         (("game", "state", {}), UnknownName, "App 'game' has no action 'state'"),
@@ -201,7 +209,9 @@ def test_two_apps_with_one_action_name_are_told_apart() -> None:
     assert unclear.app is None and unclear.before is unclear.after is None
     assert unclear.error == "several Apps have an action 'add'; say game.add or quiet.add."
     unknown = host.act("adds", {})
-    assert unknown.app is None and unknown.error is not None and "the Environment has no action" in unknown.error
+    assert (
+        unknown.app is None and unknown.error is not None and "the Environment has no action" in unknown.error
+    )
 
 
 def draws(host: AppHost, name: str) -> list[int]:

@@ -37,7 +37,9 @@ def test_an_outcome() -> None:
 def test_an_episode_and_a_finished_trial() -> None:
     states: Any = {"a": ("full", freeze_value({"n": 0}), freeze_value({"n": 2})), "b": ("none", None, None)}
     apps = recorded_apps(states)
-    episode = Episode(TASK, apps, ({"event_id": "s1"},), "seen", "answer", "max_turns", (), Usage(turns=1), None)
+    episode = Episode(
+        TASK, apps, ({"event_id": "s1"},), "seen", "answer", "max_turns", (), Usage(turns=1), None
+    )
     data = {
         "states": wire.states_json({name: app.frozen() for name, app in apps.items()}),
         "trajectory": list(episode.trajectory),
@@ -50,14 +52,22 @@ def test_an_episode_and_a_finished_trial() -> None:
     }
     got = wire.episode_of(data, TASK, None)
     assert (got.trajectory, got.answer, got.usage) == (episode.trajectory, "answer", Usage(turns=1))
-    assert got.apps["a"].final == {"n": 2} and got.apps["b"].initial is None and got.apps["b"].control == "none"
+    assert (
+        got.apps["a"].final == {"n": 2} and got.apps["b"].initial is None and got.apps["b"].control == "none"
+    )
     trial = wire.trial_of({**data, "score": 0.5, "calls": [{"event_id": "x"}]}, TASK)
-    assert isinstance(trial, HindsightTrial) and trial.score == 0.5 and trial.credit("x", 1).target == "model_call"
+    assert (
+        isinstance(trial, HindsightTrial)
+        and trial.score == 0.5
+        and trial.credit("x", 1).target == "model_call"
+    )
     assert wire.credit_json(Credit("x", 1.0, "step")) == {"event_id": "x", "value": 1.0, "target": "step"}
 
 
 def test_apps_hooks_and_tasks() -> None:
-    (app,) = wire.unpack_apps(wire.pack_apps({"desk": AppDeclaration("python", {"class": Desk, "n": 1})})).values()
+    (app,) = wire.unpack_apps(
+        wire.pack_apps({"desk": AppDeclaration("python", {"class": Desk, "n": 1})})
+    ).values()
     assert app.kind == "python" and app.options["n"] == 1 and app.options["class"].read.__name__ == "read"
     hooks = wire.unpack_hooks(wire.pack_hooks(HookSet("v", "1.0.0", total_reward, lambda step: 0.5)))
     assert (hooks.name, hooks.version, hooks.check) == ("v", "1.0.0", None)

@@ -1,9 +1,11 @@
 """How fast Wordle is stepped, beside a hand-written environment of the same game.
 
-    python tests/performance/bench_step.py [--repeats 15] [--steps 6000] [--json]
+    python tests/performance/bench_step.py [--repeats 15] [--steps 6000] [--folder DIR] [--json]
 
 Every repeat times all cases one after another, each on the same guesses, resets included, so that what else
 the machine does hits all of them. Printed are medians, and the median of each repeat's ratio to `bare`.
+`recorded` writes every step and its reward into the two journals of a Trial, in a temporary folder under DIR;
+each line is a write of its own, and the disk is waited for (fdatasync) once in 256 lines or a second.
 Before anything is timed, rewards, texts, turns and ends of both are held against each other, game by game.
 
 Where the time goes: `python -m cProfile -s tottime tests/performance/bench_step.py --only "one Verifier"`
@@ -15,6 +17,7 @@ import gc
 import json
 import random
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,6 +27,11 @@ import gymnasium as gym
 from bare_wordle import INSTRUCTIONS, SECRETS, WORDS, BareWordle
 
 from plural_gym import DeterministicVerifier, Environment, Limits, Task, refs, total_reward
+from plural_gym.host.direct import DirectSession
+from plural_gym.host.hooks import LocalHooks
+from plural_gym.host.host import AppHost
+from plural_gym.host.recorder import TrialRecorder
+from plural_gym.rl.env import GymEnv
 from plural_gym.task import TaskSet
 
 ROOT = Path(__file__).parents[2]
@@ -59,6 +67,30 @@ def task_set(size: int = TASKS, instructions: str = INSTRUCTIONS) -> TaskSet:
     )
 
 
+class Recorded(GymEnv):
+    """Records all its episodes, one after another, as one Trial."""
+
+    folder: Path
+
+    def _new_session(self, host: AppHost, hooks: LocalHooks, limits: Limits) -> DirectSession:
+        versions = {one.name: one.version for one in hooks.sets}
+        code = dict.fromkeys(versions, "sha256:" + "0" * 64)
+        steps, rewards = self.folder / "steps.jsonl", self.folder / "rewards.jsonl"
+        self.recorder = TrialRecorder(steps, rewards, "trl_0123456789abcdef", versions, code)
+        return DirectSession(host, hooks, limits, self.recorder)
+
+    def close(self) -> None:
+        super().close()
+        self.recorder.close()
+
+
+def recorded(tasks: TaskSet, folder: Path) -> Recorded:
+    """An environment with one Verifier that records into `folder`."""
+    env = Recorded(tasks[0].environment, tasks=tasks)
+    env.folder = folder
+    return env
+
+
 def call(word: str) -> dict[str, Any]:
     """A guess as an Agent sends it."""
     return {"action": "guess", "arguments": {"word": word}}
@@ -68,13 +100,14 @@ Case = tuple[str, Callable[[], Any], Callable[[str], Any]]
 """Name; makes the environment; makes an action of a word."""
 
 
-def cases(tasks: TaskSet) -> list[Case]:
-    """What is timed. The first is what the others are measured by; rows with a record belong at the end."""
+def cases(tasks: TaskSet, folder: Path) -> list[Case]:
+    """What is timed. The first is what the others are measured by; `recorded` writes into `folder`."""
     environment = tasks[0].environment
     found: list[Case] = [
         ("bare", lambda: BareWordle(tasks.names), str),
         ("one Verifier", lambda: environment.gym(tasks=tasks), call),
         ("no Verifier", lambda: environment.gym(tasks=tasks, verifiers=[]), call),
+        ("recorded", lambda: recorded(tasks, folder), call),
     ]
     try:
         gym.make(MADE).close()
@@ -141,12 +174,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--steps", type=int, default=6000, help="in each repeat of each case")
     parser.add_argument("--only", help="the one case to run, for a profile")
+    parser.add_argument("--folder", help="where `recorded` writes; default: the system's temporary folder")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     tasks = task_set()
     check_equal(tasks)
-    chosen = [case for case in cases(tasks) if options.only in (None, case[0])]
-    rates = measure(chosen, options.repeats, options.steps)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        chosen = [case for case in cases(tasks, Path(folder)) if options.only in (None, case[0])]
+        rates = measure(chosen, options.repeats, options.steps)
     yardstick = rates[chosen[0][0]]
     rows = [
         {

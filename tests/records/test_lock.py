@@ -1,8 +1,11 @@
+import errno
+import os
 import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,3 +56,25 @@ def test_a_lock_can_be_waited_for(tmp_path: Path) -> None:
 def test_a_lock_needs_its_folder(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="cannot lock"), lock.hold(tmp_path / "none" / ".lock"):
         pass
+
+
+def test_what_may_not_be_opened_is_held_by_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    opened = os.open
+
+    def refused(name: Any, flags: int, *mode: Any) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR):
+            raise OSError(errno.EROFS, "Read-only file system")
+        return opened(name, flags, *mode)
+
+    with lock.hold(path):
+        monkeypatch.setattr(os, "open", refused)
+        assert lock.held(path)
+    assert not lock.held(path)
+
+    def closed(name: Any, flags: int, *mode: Any) -> int:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "open", closed)
+    assert not lock.held(path)

@@ -264,3 +264,13 @@ ours = {name.split(".")[1] for name in sys.modules if name.startswith("plural_gy
 assert ours == {"announce", "errors", "records"}, ours
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_finished_trial_is_set_aside_only_where_that_is_meant(tmp_path: Path) -> None:
+    folder = TrialFolder(tmp_path / "trl_1")
+    folder.create()
+    folder.seal({"status": "failed"})
+    with pytest.raises(RecordError, match="the Trial is finished"):
+        folder.set_aside()
+    place = folder.set_aside(finished=True)
+    assert place is not None and (place / "result.json").exists() and not folder.finished()

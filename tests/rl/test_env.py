@@ -590,3 +590,40 @@ def test_the_transcript_is_rendered() -> None:
     env = begun(render_mode="ansi")
     env.step("add", amount=2)
     assert "> add(amount=2)\ncount 2\nreward +2" in env.render()
+
+
+def test_the_first_failure_of_a_reward_is_a_warning_and_no_more() -> None:
+    def broken(step: Step) -> float:
+        raise KeyError("done")
+
+    env = Environment(name="counting", apps={"counter": Counter}).gym(verifiers=[broken])
+    env.reset(seed=0)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            env.step("no such action")
+    assert len(seen) == 1 and "Verifier broken's reward failed" in str(seen[0].message)
+
+
+def test_text_that_no_record_can_hold_is_escaped_or_rejected() -> None:
+    env = Environment(name="counting", apps={"counter": Counter}).gym()
+    odd: list[Any] = [
+        '{"action": "\\ud83d"}',
+        "\ud83d",
+        {"action": "\ud83d", "arguments": {"\ud83d": "\ud83d"}},
+    ]
+    for call in odd:
+        env.reset(seed=0)
+        observation, _, terminated, truncated, info = env.step(call)
+        assert info["error"] and not (terminated or truncated)
+        assert observation in env.observation_space
+        assert env.unwrapped.episode.trajectory[0]["error"]
+
+
+def test_a_checkpoint_of_another_world_with_the_same_apps_is_refused() -> None:
+    first = Environment(name="one", apps={"counter": Counter}).gym()
+    other = Environment(name="two", apps={"counter": Counter}).gym()
+    first.reset(seed=0)
+    other.reset(seed=0)
+    with pytest.raises(CheckpointError, match="no checkpoint of Environment 'two'"):
+        other.restore(first.checkpoint())

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plural_gym.errors import MachineError
-from plural_gym.runtime import ChannelLost
+from plural_gym.runtime import FROM_OUTSIDE, ChannelLost
 from plural_gym.runtimes.local import LocalRuntime
 
 
@@ -50,7 +52,10 @@ def test_a_worker_answers_until_it_is_killed(runtime: LocalRuntime, tmp_path: Pa
 
 
 def test_how_a_worker_ended_is_told(runtime: LocalRuntime, tmp_path: Path) -> None:
-    for number, words in ((signal.SIGSEGV, "it was killed by SIGSEGV"), (signal.SIGTERM, "it was killed by SIGTERM")):
+    for number, words in (
+        (signal.SIGSEGV, "it was killed by SIGSEGV"),
+        (signal.SIGTERM, "it was killed by SIGTERM"),
+    ):
         worker = runtime.open("hooks", tmp_path / "log")
         os.kill(worker._pid, number)
         with pytest.raises(ChannelLost):
@@ -102,3 +107,47 @@ def test_a_nursery_that_is_lost_is_started_anew(runtime: LocalRuntime, tmp_path:
 def test_options_are_refused() -> None:
     with pytest.raises(MachineError, match="LocalRuntime has no options, got: image"):
         LocalRuntime({"image": "x"})
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+def test_a_killed_nursery_takes_looping_workers_along(runtime: LocalRuntime, tmp_path: Path) -> None:
+    worker = runtime.open("apps", tmp_path / "log")
+    worker.channel.send({"op": "snapshots"})
+    worker.channel.receive(10)
+    os.kill(worker._pid, signal.SIGSTOP)  # as deaf to its channel as one that loops
+    assert runtime._nursery is not None
+    runtime._nursery.kill()
+    runtime._nursery.wait()
+    assert gone(worker._pid)
+    assert worker.kill() == "its parent process is gone"
+
+
+def test_workers_run_where_standard_input_and_output_are_closed(tmp_path: Path) -> None:
+    script = tmp_path / "closed.py"
+    script.write_text(
+        f"""
+import os, sys
+from pathlib import Path
+from plural_gym.runtimes.local import LocalRuntime
+
+runtime = LocalRuntime({{}})
+worker = runtime.open("apps", Path({str(tmp_path / "log")!r}))
+worker.channel.send({{"op": "snapshots", "id": 1}})
+answer = worker.channel.receive(20)
+Path({str(tmp_path / "answer")!r}).write_text(repr(answer["states"]) + worker.kill())
+runtime.close()
+"""
+    )
+    ended = subprocess.run(
+        ["sh", "-c", 'exec "$0" "$1" <&- >&- 2>&-', sys.executable, str(script)], timeout=60, check=False
+    )
+    assert ended.returncode == 0
+    assert (tmp_path / "answer").read_text() == "{}it was ended"
+
+
+def test_a_worker_that_is_killed_from_outside_says_so(runtime: LocalRuntime, tmp_path: Path) -> None:
+    worker = runtime.open("apps", tmp_path / "log")
+    os.kill(worker._pid, signal.SIGKILL)
+    with pytest.raises(ChannelLost):
+        worker.channel.receive(5)
+    assert worker.kill() in FROM_OUTSIDE

@@ -12,12 +12,19 @@ from plural import Step
 
 WORTH = {"".join(marks): 2 * marks.count("g") + marks.count("y") for marks in product("gy-", repeat=5)}
 """What each row of marks is worth, in twentieths: whole numbers, so that differences are exact."""
+SOLVED = WORTH["ggggg"]
 
 
 def progress(step: Step) -> float | None:
     """The growth of the best row's worth, in steps of 0.05; -0.1 for a rejected guess."""
     if step.error:
         return -0.1
-    *earlier, marks = step.current_state["marks"]
-    growth = max(WORTH[marks] - max(map(WORTH.__getitem__, earlier), default=0), 0)
-    return (growth + 10) / 20 if marks == "ggggg" else growth / 20
+    best = latest = 0
+    for marks in step.current_state["marks"]:
+        if latest > best:
+            best = latest
+        latest = WORTH[marks]
+    if latest <= best:
+        return 0.0
+    growth = latest - best
+    return (growth + 10) / 20 if latest == SOLVED else growth / 20

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from plural_gym import trial as trial_module
+from plural_gym import execution as trial_module
 from plural_gym.agent import Agent
 from plural_gym.environment import Environment, Limits
 from plural_gym.errors import EpisodeOver, MachineError
+from plural_gym.execution import run_trial
 from plural_gym.job import Job
 from plural_gym.task import Task
-from plural_gym.trial import Trial, run_trial
+from plural_gym.trial import Trial
 from plural_gym.verifier import RubricCriterion, VerifierOutput, rubric_score
 from plural_gym.verifiers.deterministic import DeterministicVerifier
 
@@ -481,3 +482,187 @@ def test_environments_without_apps_have_no_state(run: Callable[..., Any]) -> Non
     )
     (trial,) = run(task, lambda task, seat: "yes").trials
     assert (trial.score, trial.result["n_steps"], trial.result["answer"]) == (1.0, 0, "yes")
+
+
+def test_an_error_of_this_package_fails_its_own_trial_alone(
+    task: Any, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from plural_gym.host.recorder import TrialRecorder
+
+    stepped = TrialRecorder.stepped
+
+    def broken(self: TrialRecorder, turn: int, outcome: Any, *rest: Any) -> None:
+        if outcome.arguments == {"by": 2}:
+            raise AssertionError("our own bug")
+        stepped(self, turn, outcome, *rest)
+
+    monkeypatch.setattr(TrialRecorder, "stepped", broken)
+    heard: list[BaseException] = []
+
+    def play(task: Any, seat: Any) -> None:
+        try:
+            seat.act("add", by=int(task.instructions))
+        except EpisodeOver as error:
+            heard.append(error)
+            raise
+
+    tasks = [task(name=f"t{by}").model_copy(update={"instructions": str(by)}) for by in (1, 2, 3)]
+    result = run(tasks, play, concurrency=1)
+    one, two, three = result.trials
+    assert (one.status, three.status) == ("succeeded", "succeeded")
+    assert (two.status, two.result["failure"], two.score) == ("failed", "infrastructure", None)
+    (fault,) = two.result["faults"]
+    assert (fault["type"], fault["message"]) == ("AssertionError", "our own bug")
+    assert "AssertionError: our own bug" in (two.folder.logs_path / "faults.log").read_text()
+    assert [str(error) for error in heard] == ["the action failed, and the episode ends."]
+    assert two.finished and two.folder.trajectory()["steps"]
+
+
+def test_an_error_after_the_play_fails_its_own_trial_alone(
+    task: Any, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(pairs: Any) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr(trial_module, "combine", broken)
+    (trial,) = run(task(), add).trials
+    assert (trial.status, trial.result["failure"]) == ("failed", "infrastructure")
+    assert trial.result["n_steps"] == 3 and trial.result["faults"][0]["message"] == "'lost'"
+
+
+def test_a_full_disk_stops_the_job(
+    task: Any, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from plural_gym.host.recorder import TrialRecorder
+
+    def full_disk(self: TrialRecorder, *given: Any) -> None:
+        raise MachineError("steps.jsonl: disk full.")
+
+    monkeypatch.setattr(TrialRecorder, "stepped", full_disk)
+    with pytest.raises(MachineError, match="disk full"):
+        run(task(), add)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("\ud83d", {}, "no action"),
+        ("x" * 300_000_000, {}, "no action"),
+        ("add", {"by": 10**5000}, "add: its arguments are no JSON values"),
+        (
+            "add",
+            {"by": "x" * 280_000_000},
+            "add: its arguments have 280000009 bytes of JSON; the limit is 8388608",
+        ),
+        ("add", {"by": "\ud83d"}, "by"),
+        ("add", {"\ud83d": 1}, "is no argument of add"),
+    ],
+    ids=["surrogate-name", "long-name", "huge-number", "long-text", "surrogate-text", "surrogate-key"],
+)
+def test_whatever_an_agent_sends_is_a_rejected_step(
+    task: Any, run: Callable[..., Any], name: str, arguments: dict[str, Any], said: str
+) -> None:
+    from plural_gym.errors import ActionRejected
+
+    def play(task: Any, seat: Any) -> None:
+        with pytest.raises(ActionRejected) as caught:
+            seat.act(name, **arguments)
+        assert said in str(caught.value) and len(str(caught.value)) < 2000
+        add(task, seat)
+
+    (trial,) = run(task(), play).trials
+    assert (trial.status, trial.score) == ("succeeded", 1.0)
+    assert trial.folder.steps_path.stat().st_size < 10_000
+
+
+def test_an_observation_that_is_too_large_is_the_apps_fault(code: Any, run: Callable[..., Any]) -> None:
+    app = code(
+        """
+        from plural import App, action
+
+        class Dump(App):
+            @action
+            def dump(self, size: int) -> dict:
+                return {"text": "x" * size} if size else "\\ud83d"
+
+            @action
+            def thing(self) -> object:
+                return object()
+        """,
+        "app.py",
+    )
+    verifier = DeterministicVerifier(name="v", check=lambda episode: VerifierOutput(score=1.0))
+    environment = Environment(name="e", apps={"app": app.Dump})
+
+    def one(name: str, play: Any) -> Any:
+        task = Task(name=name, instructions="", environment=environment, verifiers=[verifier])
+        (trial,) = run(task, play).trials
+        return trial
+
+    large = one("large", lambda task, seat: seat.act("dump", size=17 * 1024 * 1024))
+    assert (large.status, large.result["failure"]) == ("failed", "environment")
+    (fault,) = large.result["faults"]
+    assert "action 'dump' returned" in fault["message"] and "the limit is 16777216" in fault["message"]
+    assert fault["at"].startswith("app.py:")
+    strange = one("strange", lambda task, seat: seat.act("thing"))
+    assert strange.result["faults"][0]["at"].startswith("app.py:")
+    assert strange.result["faults"][0]["at"].endswith(" in thing")
+    seen: list[Any] = []
+    assert one("half", lambda task, seat: seen.append(seat.act("dump", size=0))).status == "succeeded"
+    assert seen == ["\\ud83d"]
+
+
+def test_a_trajectory_never_tells_why_an_app_failed(code: Any, run: Callable[..., Any]) -> None:
+    app = code(
+        """
+        from plural import App, State, action
+
+        class Hidden(State):
+            secret: str = "swordfish"
+
+        class Telling(App):
+            state: Hidden
+
+            @action
+            def look(self) -> str:
+                raise KeyError(self.state.secret)
+        """,
+        "app.py",
+    )
+    task = Task(
+        name="t",
+        instructions="",
+        environment=Environment(name="e", apps={"app": app.Telling}),
+        verifiers=[DeterministicVerifier(name="v", check=lambda episode: VerifierOutput(score=1.0))],
+    )
+    (trial,) = run(task, lambda task, seat: seat.act("look")).trials
+    assert "swordfish" in trial.result["faults"][0]["message"]
+    text = json.dumps(trial.folder.trajectory())
+    assert "swordfish" not in text and "the action failed" in text
+
+
+def test_weights_and_scores_near_the_largest_float_are_a_graders_failure_at_worst(
+    task: Any, run: Callable[..., Any]
+) -> None:
+    heavy = [scoring("a", 1.0, 1e308), scoring("b", 0.0, 1e308)]
+    (trial,) = run(task(verifiers=heavy), add).trials
+    assert (trial.status, trial.score) == ("succeeded", 0.5)
+    bad = [scoring("a", 1.7976931348623157e308, 1e308), scoring("b", 1.7976931348623157e308, 1.7e308)]
+    (trial,) = run(task(name="other", verifiers=bad), add).trials
+    assert trial.status == "succeeded" or trial.result["failure"] == "grader"
+
+
+def test_a_machine_error_that_a_harness_raises_itself_is_the_agents(
+    task: Any, run: Callable[..., Any]
+) -> None:
+    def raising(task: Any, seat: Any) -> None:
+        raise MachineError("no luck")
+
+    def asking(task: Any, seat: Any) -> None:
+        seat.agent.complete([])
+
+    (trial,) = run(task(), raising).trials
+    assert trial.result["failure"] == "agent"
+    agents = [Agent(name="player", harness=asking, model="nobody/serves-it")]
+    (trial,) = run(task(name="other"), None, agents=agents).trials
+    assert trial.result["failure"] == "infrastructure"
