@@ -10,7 +10,6 @@
     ├── QueryRefused       `query` of an action that can change State           (also PermissionError)
     ├── AppFault           an App's own code failed; ends the Trial             (also RuntimeError)
     ├── GradingFault       a Verifier's own code failed                         (also RuntimeError)
-    ├── HarnessFault       a Harness's own code failed                          (also RuntimeError)
     ├── RecordError        a record on disk is damaged or of another version
     ├── CheckpointError    a live Environment cannot be saved or restored
     ├── CredentialMissing  a key or credential is not set
@@ -145,10 +144,6 @@ class AppFault(PluralError, RuntimeError):
 
 class GradingFault(PluralError, RuntimeError):
     """A check, reward or hindsight function failed. Never a score of 0."""
-
-
-class HarnessFault(PluralError, RuntimeError):
-    """A Harness's own code failed."""
 
 
 class RecordError(PluralError):

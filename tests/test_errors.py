@@ -25,7 +25,6 @@ BASES = {
     "QueryRefused": PermissionError,
     "AppFault": RuntimeError,
     "GradingFault": RuntimeError,
-    "HarnessFault": RuntimeError,
 }
 
 

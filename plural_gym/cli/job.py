@@ -208,7 +208,7 @@ def resume(
         str | None,
         typer.Argument(
             metavar="[ID]",
-            help="A Job's id; by default the newest unfinished Job.",
+            help="A Job's id; by default the newest with Trials unfinished or failed by the machine.",
             autocompletion=completion.jobs,
         ),
     ] = None,
@@ -218,7 +218,7 @@ def resume(
     project: ProjectOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on with a Job that was interrupted; runs only what is missing."""
+    """Go on with a Job that was interrupted, or failed by the machine; runs only what is missing."""
     from plural_gym.job import Job
 
     store = job_store(directory, project)
@@ -232,6 +232,7 @@ def resume(
 def _newest_unfinished(store: "JobStore") -> "JobFolder":
     for folder in store.jobs():
         known = folder.result() if folder.result_path.exists() else None
-        if _status(folder, known) == "interrupted":
+        failed = known is not None and known["failures"].get("infrastructure")
+        if failed or _status(folder, known) == "interrupted":
             return folder
     raise UsageError(f"every Job in {shown(store.root)} has ended; name one, or start one with: plural run")

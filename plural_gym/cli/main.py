@@ -5,8 +5,6 @@ Exit codes: 0 done; 1 ran, and Trials failed or a score is below `--min-score`; 
 of ours.
 """
 
-import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
@@ -14,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from plural_gym.cli import doctor, init, play, words
+from plural_gym.cli import benchmark, doctor, init, job, play, trial, verifier, words
 from plural_gym.cli import run as run_command
 from plural_gym.cli.terminal import Interrupted, counted, error_record, message_of, print_json, say, stderr
 from plural_gym.errors import MachineError, PluralError, ProjectError, UsageError
@@ -175,10 +173,8 @@ def _register() -> None:
     nouns = words.register(app)
     for noun, about in (("job", "Look at Jobs, go on with them, repeat them."), ("trial", "Look at Trials.")):
         nouns[noun] = typer.Typer(help=about, no_args_is_help=True)
-    for noun in ("job", "trial", "verifier", "benchmark"):
-        name = f"plural_gym.cli.{noun}"
-        if importlib.util.find_spec(name) is not None:
-            importlib.import_module(name).register(nouns[noun])
+    for noun, module in (("job", job), ("trial", trial), ("verifier", verifier), ("benchmark", benchmark)):
+        module.register(nouns[noun])
     for noun, group in nouns.items():
         if group.registered_commands:
             app.add_typer(group, name=noun, rich_help_panel=words.PANELS.get(noun, "Records"))
