@@ -18,6 +18,10 @@ CASES = {
     "import gymnasium, plural_gym": ["-c", "import gymnasium, plural_gym"],
     "import plural_gym": ["-c", "import plural_gym"],
     "plural --help": ["-m", "plural_gym", "--help"],
+    "gymnasium.make and first reset": [
+        "-c",
+        "import gymnasium as gym; gym.make('plural_gym:plural/Wordle-v0').reset(seed=0)",
+    ],
 }
 
 
