@@ -223,10 +223,10 @@ class _Execution:
             attempt=plan.attempt,
             mode=plan.mode,
             seed=plan.seed,
-            task=_pin(task),
-            environment=_pin(environment),
-            verifiers=tuple(_pin(verifier) for verifier in task.verifiers),
-            agent=_pin(plan.agent),
+            task=Pin.of(task),
+            environment=Pin.of(environment),
+            verifiers=tuple(Pin.of(verifier) for verifier in task.verifiers),
+            agent=Pin.of(plan.agent),
             benchmark=plan.benchmark,
             resources=staged,
             runtime=self.runtime.identity(),
@@ -473,10 +473,6 @@ def _is_the_models(error: BaseException) -> bool:
             return True
         trace = trace.tb_next
     return False
-
-
-def _pin(word: Any) -> Pin:
-    return Pin(name=word.name, version=word.version, content_hash=word.content_hash)
 
 
 def _score(output: VerifierOutput | Fault | None) -> float | None:

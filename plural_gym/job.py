@@ -157,13 +157,13 @@ class Job:
 
     def plans(self) -> Iterator[TrialPlan]:
         """Every Trial, in order: by Task, then Agent, then attempt."""
-        pin = None if self.benchmark is None else _pin(self.benchmark)
+        pin = None if self.benchmark is None else Pin.of(self.benchmark)
         for task in self.tasks:
             for agent in self.agents:
                 why_not = why_not_rerunnable(task, agent)
                 for attempt in range(1, self.attempts + 1):
                     yield TrialPlan(
-                        id="trl_" + _digest(self.id, agent.name, task.name, attempt)[:16],
+                        id=_trial_id(self.id, agent.name, task.name, attempt),
                         job_id=self.id,
                         group_id=f"{self.id}/{agent.name}/{task.name}",
                         attempt=attempt,
@@ -188,13 +188,13 @@ class Job:
             "mode": self.mode,
             "seed": self.seed,
             "attempts": self.attempts,
-            "benchmark": None if self.benchmark is None else _pin(self.benchmark).model_dump(),
+            "benchmark": None if self.benchmark is None else Pin.of(self.benchmark).model_dump(),
             "rules": rules,
             "tasks": [
                 {"name": task.name, "version": task.version, "content_hash": task.content_hash}
                 for task in self.tasks
             ],
-            "agents": [{**_pin(agent).model_dump(), "model": agent.model} for agent in self.agents],
+            "agents": [{**Pin.of(agent).model_dump(), "model": agent.model} for agent in self.agents],
             "rerunnable": not reasons,
             "why_not": list(reasons),
             "rerun_of": self.rerun_of,
@@ -372,7 +372,7 @@ class JobResult:
         for task in self._pins["tasks"]:
             for agent in self._pins["agents"]:
                 for attempt in range(1, self._pins["attempts"] + 1):
-                    name = "trl_" + _digest(self.id, agent["name"], task["name"], attempt)[:16]
+                    name = _trial_id(self.id, agent["name"], task["name"], attempt)
                     yield self.folder.trial(name)
 
     def results(self) -> Iterator[dict[str, Any]]:
@@ -496,8 +496,8 @@ def _distinct_environments(tasks: TaskSet) -> list[Task]:
     return list({id(task.environment): task for task in tasks}.values())
 
 
-def _pin(word: Any) -> Pin:
-    return Pin(name=word.name, version=word.version, content_hash=word.content_hash)
+def _trial_id(job: str, agent: str, task: str, attempt: int) -> str:
+    return "trl_" + _digest(job, agent, task, attempt)[:16]
 
 
 def _digest(*parts: Any) -> str:

@@ -4,7 +4,7 @@ import platform
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field
 
@@ -19,6 +19,11 @@ class Pin(Word):
     name: str
     version: str
     content_hash: str
+
+    @classmethod
+    def of(cls, word: Any) -> Self:
+        """The pin of a word as it is now."""
+        return cls(name=word.name, version=word.version, content_hash=word.content_hash)
 
 
 class Receipt(Word):

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic_core import from_json, to_json
 
 from plural_gym.errors import MachineError
+from plural_gym.records.strict_json import legible
 
 Role = Literal["apps", "hooks"]
 
@@ -47,7 +48,7 @@ class Channel:
         try:
             payload = to_json(message, inf_nan_mode="strings")
         except ValueError:
-            payload = to_json(writable(message), inf_nan_mode="strings")
+            payload = to_json(legible(message), inf_nan_mode="strings")
         if len(payload) > MAX_FRAME_BYTES:
             raise MachineError(f"a message has {len(payload)} bytes; the limit is {MAX_FRAME_BYTES}.")
         try:
@@ -96,17 +97,6 @@ class Channel:
     def close(self) -> None:
         """Close this end. Safe to call twice."""
         self._socket.close()
-
-
-def writable(value: Any) -> Any:
-    """A value with every lone surrogate in its texts written as its escape."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, Mapping):
-        return {writable(key): writable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [writable(item) for item in value]
-    return value
 
 
 class Process(ABC):

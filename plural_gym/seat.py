@@ -14,6 +14,7 @@ from plural_gym.agent import Agent
 from plural_gym.environment import FINISH
 from plural_gym.errors import ActionRejected, EpisodeOver, MachineError, UsageError
 from plural_gym.host.session import Session
+from plural_gym.records.strict_json import legible
 from plural_gym.state import freeze_value, thaw
 
 
@@ -122,4 +123,4 @@ def json_answer(answer: Any) -> Any:
     try:
         return thaw(freeze_value(answer))
     except (PydanticSerializationError, ValueError):
-        return str(answer).encode("utf-8", "backslashreplace").decode()
+        return legible(str(answer))

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
+from plural_gym.records.strict_json import legible
+
 Values = dict[str, Any]
 Frozen = bytes | tuple[Callable[[Values], Values], Values]
 """A value that nobody changes: JSON bytes, or a copier with the copy it keeps to itself."""
@@ -140,15 +142,7 @@ def freeze_value(value: Any) -> bytes:
         if not isinstance(value, (dict, list)):
             raise
         # Half a surrogate pair somewhere inside? Then its escape; anything else fails again.
-        return to_json(_legible_throughout(value), inf_nan_mode="strings", fallback=_numpy_value)
-
-
-def _legible_throughout(value: Any) -> Any:
-    if isinstance(value, str):
-        return legible(value)
-    if isinstance(value, dict):
-        return {_legible_throughout(key): _legible_throughout(item) for key, item in value.items()}
-    return [_legible_throughout(item) for item in value] if isinstance(value, list) else value
+        return to_json(legible(value), inf_nan_mode="strings", fallback=_numpy_value)
 
 
 def _numpy_value(value: Any) -> Any:
@@ -156,17 +150,6 @@ def _numpy_value(value: Any) -> Any:
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} has no JSON form")
-
-
-def legible(text: str) -> str:
-    """Text that every record can hold: half a surrogate pair becomes its escape."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode(errors="backslashreplace").decode()
-    return text
 
 
 def thaw(frozen: Frozen) -> Any:

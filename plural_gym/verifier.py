@@ -14,14 +14,10 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from plural_gym.errors import DefinitionError, GradingFault, UsageError
 from plural_gym.identity import content_hash
+from plural_gym.records.strict_json import legible
 from plural_gym.word import Number, Word
 
 Hook = Literal["check", "reward", "hindsight"]
-
-
-def _writable(text: Any) -> Any:
-    """A text with lone surrogates, which no file can hold, as their escapes."""
-    return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
 
 
 class VerifierOutput(Word):
@@ -39,12 +35,12 @@ class VerifierOutput(Word):
     @classmethod
     def _one_line_is_a_list(cls, value: Any) -> Any:
         lines = (value,) if isinstance(value, str) else value
-        return tuple(map(_writable, lines)) if isinstance(lines, list | tuple) else lines
+        return tuple(map(legible, lines)) if isinstance(lines, list | tuple) else lines
 
     @field_validator("feedback", mode="before")
     @classmethod
     def _can_be_written(cls, value: Any) -> Any:
-        return _writable(value)
+        return legible(value)
 
 
 class RubricCriterion(Word):

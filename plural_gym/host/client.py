@@ -31,7 +31,8 @@ from plural_gym.host import wire
 from plural_gym.host.hooks import HookSet, Reward, finite_number, sum_of_rewards
 from plural_gym.host.host import Outcome
 from plural_gym.host.serve import QUESTION_ERRORS
-from plural_gym.runtime import FROM_OUTSIDE, ChannelLost, Process, writable
+from plural_gym.records.strict_json import legible
+from plural_gym.runtime import FROM_OUTSIDE, ChannelLost, Process
 from plural_gym.state import Frozen
 from plural_gym.step import TaskView, World
 from plural_gym.verifier import Hook, VerifierOutput, total_reward
@@ -414,7 +415,7 @@ def _as_sent(arguments: Mapping[str, Any]) -> dict[str, Any]:
         try:
             sent = to_json(arguments, inf_nan_mode="strings")
         except ValueError:
-            sent = to_json(writable(arguments), inf_nan_mode="strings")
+            sent = to_json(legible(arguments), inf_nan_mode="strings")
         if len(sent) <= MAX_ARGUMENTS_BYTES:
             # As deep as they lie in the deepest of messages and records.
             read: dict[str, Any] = from_json(b"[" * 8 + sent + b"]" * 8)[0][0][0][0][0][0][0][0]
@@ -428,7 +429,7 @@ def _as_sent(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _readable(name: str) -> str:
     """An action's name as records can hold it, whatever an Agent sent."""
     name = name if len(name) <= _MAX_NAME else name[:_MAX_NAME] + "…"
-    return name.encode("utf-8", "backslashreplace").decode()
+    return str(legible(name))
 
 
 def _shown(value: Any) -> str:

@@ -21,7 +21,7 @@ from plural_gym.errors import Fault
 from plural_gym.host.hooks import NO_SIGNAL, LocalHooks
 from plural_gym.host.host import AppHost, AuthorError, Outcome, as_seen, blame
 from plural_gym.host.session import Recorder, Session
-from plural_gym.state import legible
+from plural_gym.records.strict_json import legible
 from plural_gym.step import Step
 
 Course = Callable[[Any], Any]

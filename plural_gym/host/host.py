@@ -27,7 +27,8 @@ from plural_gym.errors import (
     UnknownName,
     suggest,
 )
-from plural_gym.state import Frozen, freeze_value, legible, thaw
+from plural_gym.records.strict_json import legible
+from plural_gym.state import Frozen, freeze_value, thaw
 from plural_gym.step import TaskView
 
 AuthorError = (Exception, SystemExit, CancelledError)

@@ -26,7 +26,8 @@ from plural_gym.errors import (
 from plural_gym.host import wire
 from plural_gym.host.hooks import LocalHooks
 from plural_gym.host.host import AppHost
-from plural_gym.runtime import Channel, ChannelLost, Role, writable
+from plural_gym.records.strict_json import legible
+from plural_gym.runtime import Channel, ChannelLost, Role
 from plural_gym.state import Frozen
 from plural_gym.step import TaskView
 from plural_gym.verifier import VerifierOutput
@@ -120,7 +121,7 @@ class AppsWorker:
 
     def _too_large(self, app: str | None, action: str, observation: Any) -> Fault | None:
         """The fault of an action whose observation no model and no record could take."""
-        size = len(to_json(writable(observation), inf_nan_mode="strings"))
+        size = len(to_json(legible(observation), inf_nan_mode="strings"))
         if size <= MAX_OBSERVATION_BYTES:
             return None
         said = f"action {action!r} returned {size} bytes of JSON; the limit is {MAX_OBSERVATION_BYTES}"

@@ -7,6 +7,8 @@ cannot hold it; the ledger adds which field of which Trial it was.
 from datetime import UTC, datetime
 from typing import Any
 
+from plural_gym.records.strict_json import legible
+
 
 def integer(value: Any, limit: int) -> int:
     """A whole number from -limit to limit - 1."""
@@ -35,8 +37,7 @@ def words(value: Any) -> str:
     """Text as it is, or a number's digits (versions); half a surrogate pair is written as its escape."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise TypeError
-    words = str(value)
-    return words if words.isascii() else words.encode("utf-8", "backslashreplace").decode()
+    return str(legible(str(value)))
 
 
 def moment(value: Any) -> datetime:

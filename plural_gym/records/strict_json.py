@@ -5,6 +5,7 @@ the strings "NaN", "Infinity" and "-Infinity": visible, and never mistaken for `
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from pydantic_core import from_json, to_json
@@ -24,6 +25,17 @@ def encode(value: Any, indent: int | None = None) -> bytes:
         return to_json(value, indent=indent, inf_nan_mode="strings")
     except ValueError:
         return _encode_slowly(value, indent)
+
+
+def legible(value: Any) -> Any:
+    """A value that every record can hold: half a surrogate pair in its texts is written as its escape."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Mapping):
+        return {legible(key): legible(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [legible(item) for item in value]
+    return value
 
 
 def text(value: Any) -> str:

@@ -15,8 +15,9 @@ from plural_gym.host.hooks import HookSet, LocalHooks
 from plural_gym.host.host import AppHost
 from plural_gym.host.recorder import SMALL_STATE, TrialRecorder
 from plural_gym.host.session import Session
+from plural_gym.records.strict_json import legible
 from plural_gym.records.trial_folder import TrialFolder
-from plural_gym.state import State, legible
+from plural_gym.state import State
 from plural_gym.step import TaskView
 
 
