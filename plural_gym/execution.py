@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,10 @@ from plural_gym.errors import (
     DefinitionError,
     EpisodeOver,
     Fault,
-    GradingFault,
     MachineError,
     PluralError,
 )
+from plural_gym.grading import AttemptGrading, Grades, fault_row, grade, grade_rows
 from plural_gym.harness import TaskBrief, drive
 from plural_gym.host.client import RemoteHooks, RemoteHost
 from plural_gym.host.hooks import HookSet
@@ -40,7 +40,7 @@ from plural_gym.records.trial_folder import TrialFolder
 from plural_gym.runtime import Runtime
 from plural_gym.seat import SeatDoor, SeatedAgent, json_answer
 from plural_gym.trial import TrialPlan
-from plural_gym.verifier import Verifier, VerifierOutput, combine
+from plural_gym.verifier import Verifier, VerifierOutput
 
 POLL_S = 0.25
 """How often a Trial looks whether its Job was stopped."""
@@ -184,28 +184,16 @@ class _Execution:
         attempt = self._play(session)
         usage = Usage(turns=session.turn, seconds=round(session.seconds, 6))
         episode = session.episode(tuple(self.folder.pin_artifacts()), usage)
-        outputs: dict[str, VerifierOutput | Fault] = {}
+        grades = Grades()
         if attempt.failure == "none":
-            outputs = self._check(session, episode)
-        graded = [output for output in outputs.values() if isinstance(output, Fault)]
-        score = None
-        try:
-            score = combine(
-                (verifier.weight, _score(outputs.get(verifier.name)))
-                for verifier in task.verifiers
-                if verifier.scores
-            )
-        except GradingFault as error:
-            graded.append(Fault.of(error, "the Trial's score"))
-        if graded:
-            assert self.hooks is not None
-            lost = any((name, "check") in self.hooks.lost_outside for name in outputs)
-            attempt.failure = "infrastructure" if lost else "grader"
-            attempt.faults += graded
+            grades = self._grade(session, episode)
+        if grades.faults:
+            attempt.failure = "infrastructure" if grades.unreached else "grader"
+            attempt.faults += grades.faults
         if attempt.failure in ("none", "grader"):
-            self._credit(session, episode, score)
+            self._credit(session, episode, grades.score)
         attempt.faults += self.recorder.faults
-        return self._seal(session, attempt, outputs, score, usage)
+        return self._seal(session, attempt, grades, usage)
 
     def _stage(self) -> tuple[Path, dict[str, str]]:
         environment = self.plan.task.environment
@@ -310,15 +298,18 @@ class _Execution:
     def _failed(self, session: Session, failure: str, fault: Fault) -> _Attempt:
         return _Attempt("error", failure, [fault])
 
-    def _check(self, session: Session, episode: Episode) -> dict[str, VerifierOutput | Fault]:
-        assert self.hooks is not None and self.host is not None
-        return {
-            verifier.name: self.hooks.check(
-                verifier.name, episode, session.own_rewards(verifier.name), self.host
-            )
-            for verifier in self.plan.task.verifiers
-            if verifier.scores
-        }
+    def _grade(self, session: Session, episode: Episode) -> Grades:
+        hooks, host = self.hooks, self.host
+        assert hooks is not None and host is not None
+
+        def run(verifier: Verifier, episode: Episode) -> VerifierOutput | Fault:
+            return hooks.check(verifier.name, episode, session.own_rewards(verifier.name), host)
+
+        artifacts = self.folder.artifacts_path
+        verifiers = self.plan.task.verifiers
+        grades = grade(verifiers, lambda verifier: AttemptGrading(episode, artifacts, run, verifier))
+        grades.unreached |= any((name, "check") in hooks.lost_outside for name in grades.given)
+        return grades
 
     def _credit(self, session: Session, episode: Episode, score: float | None) -> None:
         """Let each hindsight function credit steps and calls, after every check."""
@@ -340,8 +331,7 @@ class _Execution:
         self,
         session: Session,
         attempt: _Attempt,
-        outputs: Mapping[str, VerifierOutput | Fault],
-        score: float | None,
+        grades: Grades,
         usage: Usage,
     ) -> dict[str, Any]:
         verifiers = self.plan.task.verifiers
@@ -353,10 +343,8 @@ class _Execution:
         return self._write(
             attempt,
             {
-                "score": score if attempt.failure == "none" else None,
-                "scores": [
-                    _scored(verifier, outputs.get(verifier.name)) for verifier in verifiers if verifier.scores
-                ],
+                "score": grades.score if attempt.failure == "none" else None,
+                "scores": grade_rows(verifiers, grades.given),
                 "return": returned,
                 "n_steps": session.turn,
                 "terminated": session.terminated,
@@ -475,41 +463,12 @@ def _is_the_models(error: BaseException) -> bool:
     return False
 
 
-def _score(output: VerifierOutput | Fault | None) -> float | None:
-    return output.score if isinstance(output, VerifierOutput) else None
-
-
-def _scored(verifier: Verifier, output: VerifierOutput | Fault | None) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "verifier": verifier.name,
-        "version": verifier.version,
-        "kind": verifier.kind,
-        "weight": verifier.weight,
-        "score": _score(output),
-        "scores": {},
-        "evidence": [],
-        "feedback": None,
-        "fault": None,
-    }
-    if isinstance(output, VerifierOutput):
-        row |= {"scores": output.scores, "evidence": list(output.evidence), "feedback": output.feedback}
-    elif output is not None:
-        row["fault"] = _fault_row(output)
-    return row
-
-
-def _fault_row(fault: Fault) -> dict[str, Any]:
-    row = asdict(fault)
-    del row["trace"]
-    return row
-
-
 def _grouped(faults: list[Fault]) -> list[dict[str, Any]]:
     """Faults alike as one row with their count, in order of first appearance."""
     rows: dict[tuple[str, str, str, str], dict[str, Any]] = {}
     for fault in faults:
         key = (fault.where, fault.type, fault.message, fault.at)
-        rows.setdefault(key, {**_fault_row(fault), "count": 0})["count"] += 1
+        rows.setdefault(key, {**fault_row(fault), "count": 0})["count"] += 1
     return list(rows.values())
 
 

@@ -8,14 +8,17 @@ counts.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
-from plural_gym.errors import DefinitionError, GradingFault, UsageError
+from plural_gym.errors import DefinitionError, Fault, GradingFault, UsageError
 from plural_gym.identity import content_hash
 from plural_gym.records.strict_json import legible
 from plural_gym.word import Number, Word
+
+if TYPE_CHECKING:
+    from plural_gym.episode import Episode
 
 Hook = Literal["check", "reward", "hindsight"]
 
@@ -124,11 +127,29 @@ def total_reward(episode: Any) -> VerifierOutput:
     )
 
 
+class Grading(Protocol):
+    """What a Verifier may use to grade one finished attempt."""
+
+    @property
+    def episode(self) -> "Episode":
+        """The full record of the attempt."""
+        ...
+
+    @property
+    def artifacts(self) -> Path | None:
+        """The folder of the files the Agent produced; None where none were kept."""
+        ...
+
+    def run_check(self) -> VerifierOutput | Fault:
+        """What the Verifier's own check function says, run beside the Apps in a process that can be ended."""
+        ...
+
+
 class Verifier(Word):
     """A grader of finished attempts, and where it has a reward function, of single actions.
 
-    A kind says through `functions` which author code it runs beside the Apps, and through `scores` whether
-    it counts in a Trial's score.
+    A kind says through `functions` which author code it runs beside the Apps, through `scores` whether
+    it counts in a Trial's score, and through `grade` how it comes to one.
     """
 
     kind: ClassVar[str]
@@ -146,6 +167,17 @@ class Verifier(Word):
     def scores(self) -> bool:
         """Whether it has a check, so that its score counts."""
         raise NotImplementedError
+
+    def grade(self, grading: Grading) -> VerifierOutput | Fault | None:
+        """Its score of one finished attempt; None where a person has yet to give it.
+
+        Asked only where `scores`. The fault of author code is returned, never a score of 0.
+
+        Raises:
+            GradingFault: what it was given cannot be graded.
+            MachineError: what it grades with could not be reached; the Trial may be run again.
+        """
+        return grading.run_check()
 
     def functions(self) -> dict[Hook, Callable[..., Any]]:
         """Author code that runs beside the Apps, by hook."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from plural_gym import execution as trial_module
+from plural_gym import grading
 from plural_gym.agent import Agent
 from plural_gym.environment import Environment, Limits
 from plural_gym.errors import EpisodeOver, MachineError
@@ -524,7 +525,7 @@ def test_an_error_after_the_play_fails_its_own_trial_alone(
     def broken(pairs: Any) -> None:
         raise KeyError("lost")
 
-    monkeypatch.setattr(trial_module, "combine", broken)
+    monkeypatch.setattr(grading, "combine", broken)
     (trial,) = run(task(), add).trials
     assert (trial.status, trial.result["failure"]) == ("failed", "infrastructure")
     assert trial.result["n_steps"] == 3 and trial.result["faults"][0]["message"] == "'lost'"
