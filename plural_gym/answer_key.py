@@ -19,10 +19,11 @@ _GETTERS = frozenset({"getattr", "attrgetter"})
 def reads_expected(verifier: Verifier) -> bool:
     """Whether the Verifier's code reads `.expected`; True where its code cannot be read.
 
-    A Verifier without functions is a judge or a reviewer, who is always shown the answer key.
+    A Verifier without functions is a judge or a reviewer, who is always shown the answer key; so is a
+    program, which may be written in any language.
     """
     functions = list(verifier.functions().values())
-    if not functions:
+    if not functions or (verifier.scores and "check" not in verifier.functions()):
         return True
     own = [function for function in functions if function is not total_reward]
     return any(_mentions(text) for text in _sources(verifier, own))

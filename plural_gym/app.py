@@ -9,7 +9,8 @@ import copy
 import inspect
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Literal,
+    NamedTuple,
     NotRequired,
     TypeVar,
     get_args,
@@ -31,8 +33,9 @@ from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 from typing_extensions import TypedDict
 
+from plural_gym.board import Board
 from plural_gym.errors import ActionRejected, DefinitionError
-from plural_gym.state import Frozen
+from plural_gym.state import Frozen, json_bytes
 
 if TYPE_CHECKING:
     from plural_gym.step import TaskView
@@ -83,6 +86,49 @@ class App:
         """Whether the App cuts the episode off."""
         return False
 
+    def board(self) -> Board | None:
+        """What a person who watches is shown now, in render modes and notebooks; None for nothing.
+
+        The Agent never sees it: put on it what a person may know. It is asked for at any time after `reset`,
+        or not at all, so change nothing in it and draw nothing from `rng`.
+        """
+        return None
+
+    def is_legal(self, action: str, arguments: Mapping[str, Any] | None = None) -> bool:
+        """Whether an action may be taken now; training loops mask the others.
+
+        Nothing enforces it: an action that is taken all the same says itself whether it rejects the input.
+        Called often, so be quick, and change nothing.
+
+        Args:
+            action: the action's name in this App.
+            arguments: as the action would get them, valid by its type hints; None: with some arguments.
+        """
+        return True
+
+    def turn(self) -> str | Collection[str]:
+        """In a party: the seat, or the seats, that may act now.
+
+        Several seats move at the same time: each acts once, or as often as it is named. An App that does
+        not define it leaves the order to the others; where none does, every seat may act at any time.
+        """
+        raise NotImplementedError
+
+    def view(self, seat: str) -> Any:
+        """In a party: what a seat sees when its turn comes, and nothing that it should not know."""
+        return None
+
+    def eliminated(self) -> Collection[str]:
+        """In a party: the seats that play no more, while the others go on. None comes back."""
+        return ()
+
+    def forfeit(self, seat: str) -> Any:
+        """In a party: a seat has been left by its Agent; settle what that means and go on without it.
+
+        Afterwards `turn` must not name it. An App that does not define it ends the episode there.
+        """
+        raise NotImplementedError
+
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -120,6 +166,17 @@ def _mark(function: Any, read_only: bool, timeout_s: Any) -> Any:
     return function
 
 
+class CertainFit(NamedTuple):
+    """A test of arguments, the mapping `given`, that is no more than a look at each."""
+
+    text: str
+    """The test as an expression, to be written into functions."""
+    names: Mapping[str, Any]
+    """What the expression names beside `given`."""
+    test: Callable[[Any], bool]
+    """The test as a function."""
+
+
 @dataclass(frozen=True, slots=True)
 class ActionSpec:
     """What an Agent is told of one action, and what checks its arguments."""
@@ -131,8 +188,8 @@ class ActionSpec:
     read_only: bool
     timeout_s: float = ACTION_TIMEOUT_S
     validate: Callable[[Mapping[str, Any]], Mapping[str, Any]] = field(default=dict, compare=False)
-    """Raises pydantic.ValidationError; returns the arguments as the method takes them."""
-    fits: Callable[[Mapping[str, Any]], bool] | None = field(default=None, compare=False)
+    """Returns the arguments as the method takes them; raises pydantic.ValidationError or ActionRejected."""
+    fits: "CertainFit | None" = field(default=None, compare=False)
     """Whether arguments are certain to fit as they are, so that `validate` would only copy them. None: never
     certain. Tells ten times as fast."""
 
@@ -170,6 +227,14 @@ class LiveApp:
     """Whether `terminated` can become True."""
     cuts: bool = True
     """Whether `truncated` can become True."""
+    forbids: bool = False
+    """Whether `is_legal` can be False."""
+    repeatable: bool = True
+    """Whether a seed and the same actions repeat an episode; False for a system that is not ours."""
+    leads: bool = False
+    """Whether it says whose turn it is, in a party."""
+    eliminates: bool = False
+    """Whether it may take seats out, in a party."""
 
     @classmethod
     def describe(cls, declaration: AppDeclaration) -> tuple[ActionSpec, ...]:
@@ -207,6 +272,30 @@ class LiveApp:
 
     def truncated(self) -> bool:
         """Whether the App cuts the episode off."""
+        return False
+
+    def board(self) -> Board | None:
+        """What a person is shown of the App now; None for nothing."""
+        return None
+
+    def is_legal(self, spec: ActionSpec, arguments: Mapping[str, Any] | None, seat: str | None) -> bool:
+        """Whether an action may be taken now, with these validated arguments; None: with some."""
+        return True
+
+    def turn(self) -> Any:
+        """In a party: who may act now, as the author said it; asked only where it `leads`."""
+        raise NotImplementedError
+
+    def view(self, seat: str) -> Any:
+        """In a party: what a seat sees now; None for nothing."""
+        return None
+
+    def eliminated(self) -> Any:
+        """In a party: who is out, as the author said it."""
+        return ()
+
+    def forfeit(self, seat: str) -> bool:
+        """In a party: take a seat out whose Agent has left; whether the App can go on without it."""
         return False
 
     def save(self) -> Any:
@@ -284,14 +373,48 @@ def _read_action(
         parameters=MappingProxyType(schema),
         read_only=mark["read_only"],
         timeout_s=mark["timeout_s"],
-        validate=adapter.validator.validate_python,
+        validate=_validation(name, adapter),
         fits=None if defaults else _certain_fit(fields),
     )
 
 
-def _certain_fit(hints: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], bool] | None:
+def _validation(action: str, adapter: TypeAdapter[Any]) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    """What `ActionSpec.validate` is, of one action's arguments.
+
+    Arguments are JSON values, and JSON is read by other rules than Python values are: a strict date may be
+    text, a strict set a list. What is no JSON value is written as one first, or rejected.
+    """
+    look: Callable[[Mapping[str, Any]], Mapping[str, Any]] = adapter.validator.validate_python
+    read: Callable[[bytes], Mapping[str, Any]] = adapter.validator.validate_json
+
+    def validate(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        if _SCALARS.issuperset(map(type, arguments.values())):
+            with suppress(ValidationError):
+                return look(arguments)
+        return read(_written(action, arguments))
+
+    return validate
+
+
+def _written(action: str, arguments: Mapping[str, Any]) -> bytes:
+    try:
+        return json_bytes(arguments)
+    except Exception:  # of a stranger's object, or of what contains itself
+        for key, value in arguments.items():
+            try:
+                json_bytes(value)
+            except Exception:
+                said = f"{action}: {key} is, or holds, what has no JSON form: a {type(value).__name__}."
+                raise ActionRejected(said) from None
+        raise
+
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+def _certain_fit(hints: Mapping[str, Any]) -> CertainFit | None:
     """A test that arguments are exactly these scalars; None where some hint asks for more than a look."""
-    tests = [f"len(given) == {len(hints)}"]
+    tests = ["given.__class__ is dict", f"len(given) == {len(hints)}"]
     values: dict[str, Any] = {}
     for index, (name, hint) in enumerate(hints.items()):
         if hint in (str, bool, int):
@@ -306,10 +429,9 @@ def _certain_fit(hints: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], bool
             tests.append(f"given.get({name!r}).__class__ is str and given[{name!r}] in among{index}")
         else:
             return None
+    text = " and ".join(tests)
     # In this file's name, so that no line of it is taken for the author's.
-    code = compile(f"lambda given: given.__class__ is dict and {' and '.join(tests)}", __file__, "eval")
-    test: Callable[[Mapping[str, Any]], bool] = eval(code, values)
-    return test
+    return CertainFit(text, values, eval(compile(f"lambda given: {text}", __file__, "eval"), dict(values)))
 
 
 def _plain_schema(schema: dict[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,31 @@
 """What may stand in a case file, `verifiers/<name>/cases/*.yaml`; `cases.py` shows one and runs them."""
 
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from plural_gym.app import Control
-from plural_gym.manifest_models import MODEL_RULE, Finite, Json, ManifestModel
+from plural_gym.manifest_models import (
+    FIELD_RULE,
+    MODEL_RULE,
+    Finite,
+    Json,
+    ManifestModel,
+    RelativePath,
+    text_or_mapping,
+)
+
+
+def _stays_inside(value: str) -> str:
+    if ".." in value.split("/"):
+        must = {"must": "be a path without '..'", "remedy": ""}
+        raise PydanticCustomError(FIELD_RULE, "must {must}", must)
+    return value
+
+
+Files = dict[Annotated[RelativePath, AfterValidator(_stays_inside)], str]
+"""Text files by their path among the artifacts."""
 
 
 class CaseAction(ManifestModel):
@@ -22,6 +41,8 @@ class PlayCase(ManifestModel):
     task: str
     actions: list[CaseAction] = Field(default_factory=list)
     answer: JsonValue = None
+    files: Files = Field(default_factory=dict)
+    """Files the Agent produced."""
     seed: int = 0
     score: Finite | None = None
     """What hindsight is told where the Verifier has no check: the score others give."""
@@ -68,6 +89,9 @@ class EpisodeCase(ManifestModel):
     task: str = ""
     stop_reason: str | None = "agent_response"
     artifacts: list[Json] = Field(default_factory=list)
+    """What is said of files that are not there; those in `files` come by themselves."""
+    files: Files = Field(default_factory=dict)
+    """Files the Agent produced."""
     score: Finite | None = None
     """What hindsight is told where the Verifier has no check: the score others give."""
 
@@ -84,11 +108,31 @@ class EpisodeCase(ManifestModel):
         return self
 
 
+class Bounds(ManifestModel):
+    """Where a number must lie, for a judge that seldom gives the same one twice."""
+
+    min: Finite | None = None
+    max: Finite | None = None
+
+    @model_validator(mode="after")
+    def _has_a_bound(self) -> Self:
+        if self.min is None and self.max is None:
+            _rule("", "bounds name none; write {min: 0.5}, {max: 0.5}, or both.")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            _rule("max", f"'max' {self.max:g} is below 'min' {self.min:g}; no number lies between them.")
+        return self
+
+
+Wanted = Annotated[
+    Annotated[Bounds, Tag("mapping")] | Annotated[Finite, Tag("text")], Discriminator(text_or_mapping)
+]
+
+
 class Expectation(ManifestModel):
     """What the Verifier must give; what is not named is not compared."""
 
-    score: Finite | None = None
-    scores: dict[str, Finite] = Field(default_factory=dict)
+    score: Wanted | None = None
+    scores: dict[str, Wanted] = Field(default_factory=dict)
     rewards: list[Finite | None] | None = None
     credit: list[Finite | None] | None = None
     fault: bool | str = False

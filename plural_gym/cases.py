@@ -9,8 +9,9 @@ A case is one attempt and what the Verifier must give for it:
         - {action: guess, arguments: {word: zzzzz}}
         - {action: guess, arguments: {word: crane}}
       answer: crane                         # optional
+      files: {report.md: "..."}             # what the Agent produced, optional
     expect:
-      score: 1.0                            # of check
+      score: 1.0                            # of check; or {min: 0.6, max: 1.0}, for a judge
       scores: {solved: 1.0}                 # those that are named
       rewards: [-0.1, null]                 # one a step; null: no signal
       credit: [null, 1.0]                   # one a step; null: none in hindsight
@@ -26,26 +27,38 @@ or the attempt written out, for worlds that are slow, or states that no play rea
         - {action: guess, arguments: {word: crane}, observation: "...",
            previous_state: {...}, current_state: {...}}
 
-It all runs in this process, without a time limit.
+Functions run in this process, without a time limit; a check that is a program, or a judge, is asked as in a
+Trial.
 """
 
 import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from plural_gym.case_models import CaseAction, CaseApp, CaseManifest, EpisodeCase, Expectation, PlayCase
+from plural_gym.case_models import (
+    Bounds,
+    CaseAction,
+    CaseApp,
+    CaseManifest,
+    EpisodeCase,
+    Expectation,
+    PlayCase,
+)
 from plural_gym.episode import Credit, Episode, HindsightTrial, Usage, recorded_apps
 from plural_gym.errors import AppFault, DefinitionError, Fault, PluralError, Problem, ProjectError
+from plural_gym.grading import AttemptGrading, Grade, grade
 from plural_gym.host.hooks import NO_SIGNAL, HookSet, LocalHooks, Reward
 from plural_gym.host.host import AppHost, Outcome
 from plural_gym.host.resources import NO_RESOURCES, stage
 from plural_gym.host.session import Session
 from plural_gym.manifest import Document, Loc, load
 from plural_gym.project import Project
+from plural_gym.records.trial_folder import TrialFolder
 from plural_gym.state import freeze_value
 from plural_gym.step import RecordedWorld, TaskView
 from plural_gym.verifier import Verifier, VerifierOutput
@@ -91,7 +104,7 @@ class CaseResult:
 class _Given:
     """What the Verifier gave for one attempt."""
 
-    output: VerifierOutput | Fault | None = None
+    output: Grade = None
     rewards: Sequence[Reward] = ()
     credits: Sequence[Credit] | Fault = ()
     steps: Sequence[str] = ()
@@ -157,7 +170,7 @@ def _play(verifier: Verifier, case: PlayCase, project: Project, document: Docume
         resources = NO_RESOURCES
         try:
             if environment.resources:
-                resources = Path(scratch)
+                resources = Path(scratch, "resources")
                 stage(environment, resources)
             session.open(task.view, task.setup, case.seed, resources)
             for index, action in enumerate(case.actions):
@@ -167,10 +180,12 @@ def _play(verifier: Verifier, case: PlayCase, project: Project, document: Docume
                 session.answer = case.answer
             session.stop("agent_response", terminated=True)
             usage = Usage(turns=session.turn)
-            episode = session.episode(usage=usage)
+            left = _left_behind(case.files, Path(scratch))
+            episode = session.episode(tuple(left.artifacts()), usage)
         except (AppFault, DefinitionError) as error:
             raise ProjectError([document.problem(("play",), str(error.args[0]))]) from None
-        given = _grade(verifier, hooks, episode, session.own_rewards(verifier.name), case.score)
+        own = session.own_rewards(verifier.name)
+        given = _grade(verifier, hooks, episode, own, case.score, left.artifacts_path)
     given.rewards = [outcome.rewards[0] if outcome.rewards else NO_SIGNAL for outcome in session.trail]
     return given
 
@@ -211,9 +226,24 @@ def _write_out(verifier: Verifier, case: EpisodeCase) -> _Given:
         usage=Usage(turns=len(trajectory)),
     )
     own = [value for value, _ in rewards if value is not None]
-    given = _grade(verifier, hooks, episode, own, case.score)
+    with tempfile.TemporaryDirectory(prefix="plural-case-") as scratch:
+        left = _left_behind(case.files, Path(scratch))
+        episode = replace(episode, artifacts=(*episode.artifacts, *left.artifacts()))
+        given = _grade(verifier, hooks, episode, own, case.score, left.artifacts_path)
     given.rewards = rewards
     return given
+
+
+def _left_behind(files: Mapping[str, str], scratch: Path) -> TrialFolder:
+    """A Trial's folder with the files that a case says the Agent produced."""
+    folder = TrialFolder(scratch / "trial")
+    folder.create()
+    for path, text in files.items():
+        file = folder.artifacts_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    folder.pin_artifacts()
+    return folder
 
 
 def _written_steps(
@@ -248,18 +278,34 @@ def _last_seen(case: EpisodeCase, last: Mapping[str, Any]) -> Any:
 
 
 def _grade(
-    verifier: Verifier, hooks: LocalHooks, episode: Episode, own: Sequence[float], score: float | None
+    verifier: Verifier,
+    hooks: LocalHooks,
+    episode: Episode,
+    own: Sequence[float],
+    score: float | None,
+    artifacts: Path,
 ) -> _Given:
-    """Run check and hindsight, as after a live attempt with this Verifier alone."""
+    """Let it grade and give hindsight, as after a live attempt with this Verifier alone."""
     given = _Given(steps=[str(record["event_id"]) for record in episode.trajectory])
-    functions = verifier.functions()
-    if "check" in functions:
-        given.output = hooks.check(verifier.name, episode, own)
-        score = given.output.score if isinstance(given.output, VerifierOutput) else None
-    if "hindsight" in functions:
+
+    def run(verifier: Verifier, episode: Episode) -> VerifierOutput | Fault:
+        return hooks.check(verifier.name, episode, own)
+
+    if verifier.scores:
+        own_record = _copied(episode)  # what a check changes in it, hindsight does not see in a Job either
+        grades = grade([verifier], lambda verifier: AttemptGrading(own_record, artifacts, run, verifier))
+        given.output, score = grades.given[verifier.name], grades.score
+    if "hindsight" in verifier.functions():
         trial = HindsightTrial(score, episode.apps, episode.task, episode.trajectory)
         given.credits = hooks.hindsight(verifier.name, trial)
     return given
+
+
+def _copied(episode: Episode) -> Episode:
+    """The same record with values that nobody else holds."""
+    seen, answer = deepcopy(episode.observation), deepcopy(episode.answer)
+    trajectory = deepcopy(episode.trajectory)
+    return replace(episode, task=episode.task.fresh(), trajectory=trajectory, observation=seen, answer=answer)
 
 
 # --- expected and got ---
@@ -281,7 +327,7 @@ def _differences(expect: Expectation, given: _Given) -> list[Difference]:
     output = given.output if isinstance(given.output, VerifierOutput) else None
     if expect.score is not None and not isinstance(given.output, Fault):
         found += _compared("score", expect.score, None if output is None else output.score)
-    if output is not None or not isinstance(given.output, Fault):
+    if not isinstance(given.output, Fault):
         scores = {} if output is None else output.scores
         for name, value in expect.scores.items():
             found += _compared(f"scores.{name}", value, scores.get(name))
@@ -316,13 +362,20 @@ def _row(what: str, expected: Sequence[float | None], got: Sequence[Reward]) -> 
     return found
 
 
-def _compared(what: str, expected: float | None, got: float | None) -> list[Difference]:
+def _compared(what: str, expected: float | Bounds | None, got: float | None) -> list[Difference]:
     if expected is None or got is None:
         equal = expected is got
+    elif isinstance(expected, Bounds):
+        low = -math.inf if expected.min is None else expected.min
+        high = math.inf if expected.max is None else expected.max
+        equal = low - TOLERANCE <= got <= high + TOLERANCE
     else:
         equal = math.isclose(expected, got, rel_tol=0.0, abs_tol=TOLERANCE)
     return [] if equal else [Difference(what, _shown(expected), _shown(got))]
 
 
-def _shown(value: float | None) -> str:
+def _shown(value: float | Bounds | None) -> str:
+    if isinstance(value, Bounds):
+        ends = (("at least", value.min), ("at most", value.max))
+        return " and ".join(f"{words} {number:.10g}" for words, number in ends if number is not None)
     return "none" if value is None else f"{value:.10g}"

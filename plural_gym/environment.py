@@ -16,6 +16,7 @@ from plural_gym import kinds
 from plural_gym.app import ActionSpec, App, AppDeclaration
 from plural_gym.errors import DefinitionError, UnknownName, suggest
 from plural_gym.identity import code_identity, content_hash, file_digest
+from plural_gym.party import Party
 from plural_gym.word import Number, WholeNumber, Word
 
 APP_NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
@@ -31,6 +32,8 @@ class Limits(Word):
     """Wall time; None: no limit."""
     cost_usd: Number | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Money for model calls; None: no limit."""
+    seat_turns: WholeNumber | None = Field(default=None, ge=1)
+    """Actions that each seat of a party may take; None: no limit of its own."""
 
     def lowered(self, other: "Limits | None") -> "Limits":
         """These limits, each lowered to `other`'s where that is tighter and was set."""
@@ -128,6 +131,7 @@ class Environment(Word):
         runtime: a Runtime's kind, such as "local", or a RuntimeChoice with settings.
         finish: whether the Agent is offered `finish(answer)`. "auto": to Harnesses always, in GymEnv only
             where no App ends the episode itself.
+        party: the seats, where several Agents share the world; their names, or a Party.
     """
 
     name: str = Field(min_length=1)
@@ -139,6 +143,7 @@ class Environment(Word):
     resources: tuple[Resource, ...] = ()
     limits: Limits = Field(default_factory=Limits)
     finish: Literal["auto", "always", "never"] = "auto"
+    party: Party | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
 
     _folder: Path | None = PrivateAttr(default=None)
@@ -170,6 +175,11 @@ class Environment(Word):
     def _runtime_by_kind(cls, value: Any) -> Any:
         return {"kind": value} if isinstance(value, str) else value
 
+    @field_validator("party", mode="before")
+    @classmethod
+    def _party_by_seats(cls, value: Any) -> Any:
+        return {"seats": value} if isinstance(value, (list, tuple)) else value
+
     @field_validator("resources", mode="before")
     @classmethod
     def _resources_by_path(cls, value: Any) -> Any:
@@ -182,6 +192,8 @@ class Environment(Word):
             if resource.staged_name in names:
                 raise DefinitionError(f"two Resources are named {resource.staged_name!r}; give one a name.")
             names.add(resource.staged_name)
+        if self.party is not None and not self.apps:
+            raise DefinitionError(f"Environment {self.name!r}: a party needs an App to meet in.")
 
     @property
     def declarations(self) -> dict[str, AppDeclaration]:
@@ -245,6 +257,7 @@ class Environment(Word):
                 "runtime": self.runtime.model_dump(),
                 "limits": self.limits.model_dump(),
                 "finish": self.finish,
+                **({} if self.party is None else {"party": self.party.model_dump()}),
                 "resources": {
                     resource.staged_name: file_digest(self.resource_path(resource))
                     for resource in self.resources
@@ -290,6 +303,14 @@ class Environment(Word):
     def gym(self, **options: Any) -> Any:
         """A live `gymnasium.Env` of this world. Options: see `plural_gym.rl.env.GymEnv`."""
         return kinds.load("plural.faces", "gym")(self, **options)
+
+    def aec(self, **options: Any) -> Any:
+        """A live `pettingzoo.AECEnv` of a party. Options: see `plural_gym.rl.party_face.PartyFace`."""
+        return kinds.load("plural.faces", "aec")(self, **options)
+
+    def parallel(self, **options: Any) -> Any:
+        """A live `pettingzoo.ParallelEnv` of a party. Options: see `plural_gym.rl.party_face.PartyFace`."""
+        return kinds.load("plural.faces", "parallel")(self, **options)
 
     def reset(self, **options: Any) -> Any:
         """Start an episode to try things in: `observation, info`. Takes what `GymEnv.reset` takes."""

@@ -6,12 +6,15 @@ Built by the host while the Apps still run, or from a Trial's folder in replay.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from numbers import Real
 from typing import Any
 
+from plural_gym import notebook
 from plural_gym.app import Control
 from plural_gym.errors import GradingFault, UnknownName, suggest
+from plural_gym.plain_text import called
+from plural_gym.records import strict_json
 from plural_gym.state import Frozen, thaw
 from plural_gym.step import RecordedWorld, TaskView, World
 
@@ -110,6 +113,43 @@ class Episode:
         """With one App its final State; with several a mapping from name to final State; {} with none."""
         finals = {name: app.final for name, app in self.apps.items()}
         return next(iter(finals.values())) if len(finals) == 1 else finals
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole record as JSON values, for who reads it without this package."""
+        return {
+            "task": self.task.to_json(),
+            "expected": self.expected,
+            "state": self.state,
+            "apps": {
+                name: {"control": app.control, "initial": app.initial, "final": app.final}
+                for name, app in self.apps.items()
+            },
+            "trajectory": list(self.trajectory),
+            "observation": self.observation,
+            "answer": self.answer,
+            "stop_reason": self.stop_reason,
+            "artifacts": list(self.artifacts),
+            "usage": asdict(self.usage),
+            "seat": self.seat,
+        }
+
+    def _repr_html_(self) -> str:
+        """What happened, action by action, as a notebook shows it; State and Task lie folded below."""
+        rows = []
+        for record in self.trajectory:
+            said = record["observation"] if record["error"] is None else f"rejected: {record['error']}"
+            seen = said if isinstance(said, str) else strict_json.text(said)
+            rows.append((record["turn"], called(record["action"], record["arguments"]), seen))
+        told = [notebook.fold("instructions", notebook.pre(self.task.instructions))]
+        told += [
+            notebook.fold(f"State of {name}", notebook.pre(strict_json.encode(app.final, 2).decode()))
+            for name, app in self.apps.items()
+        ]
+        if self.answer is not None:
+            told.insert(0, notebook.pre(f"answer: {self.answer}"))
+        aside = notebook.span((self.stop_reason or "goes on").replace("_", " "), notebook.QUIET)
+        title = f"Episode of {self.task.name}" if self.task.name else "Episode"
+        return notebook.card(title, notebook.table(["turn", "action", "seen"], rows), *told, aside=aside)
 
 
 def recorded_apps(

@@ -10,53 +10,40 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from plural_gym.agent import Agent
 from plural_gym.episode import Episode, HindsightTrial, Usage
 from plural_gym.errors import (
     AppFault,
     DefinitionError,
-    EpisodeOver,
     Fault,
     MachineError,
     PluralError,
 )
-from plural_gym.grading import AttemptGrading, Grades, fault_row, grade, grade_rows
-from plural_gym.harness import TaskBrief, drive
+from plural_gym.gateway.client import shared
+from plural_gym.gateway.exchange import ExchangeLog
+from plural_gym.grading import AttemptGrading, Grades, fault_rows, grade, grade_rows
 from plural_gym.host.client import RemoteHooks, RemoteHost
 from plural_gym.host.hooks import HookSet
-from plural_gym.host.host import Outcome
+from plural_gym.host.party import PartySession
 from plural_gym.host.recorder import TrialRecorder
 from plural_gym.host.resources import NO_RESOURCES, stage
 from plural_gym.host.session import Session
+from plural_gym.model import Completion, ModelRequest
+from plural_gym.playing import Attempt, PartyTrialSession, TrialSession, play
 from plural_gym.receipt import Pin, Receipt, packages
 from plural_gym.records.atif import trajectory
 from plural_gym.records.atomic import disk_error
+from plural_gym.records.reviewed import AWAITING
 from plural_gym.records.trial_folder import TrialFolder
 from plural_gym.runtime import Runtime
-from plural_gym.seat import SeatDoor, SeatedAgent, json_answer
 from plural_gym.trial import TrialPlan
-from plural_gym.verifier import Verifier, VerifierOutput
-
-POLL_S = 0.25
-"""How often a Trial looks whether its Job was stopped."""
-GRACE_S = 0.5
-"""How long past its time limit a Harness may take to notice that the episode is over."""
-ANSWER_S = 10.0
-"""How long after the end of the episode a Harness may take to give its answer."""
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """What came of playing, before grading."""
-
-    stop_reason: str
-    failure: str = "none"
-    faults: list[Fault] = field(default_factory=list)
+from plural_gym.verifier import Verifier, VerifierOutput, combine
 
 
 class NotStarted(MachineError):
@@ -112,31 +99,25 @@ def is_repeated(result: Mapping[str, Any]) -> bool:
     return result.get("failure") == "infrastructure"
 
 
-class _TrialSession(Session):
-    """A Session that keeps what went wrong in this package, or on the disk, out of the Harness's hands."""
+@dataclass(slots=True)
+class _Sitting:
+    """What there is to grade: one Agent's part in the episode; the whole of it where it played alone."""
 
-    broken: BaseException | None = None
-    """What an action raised that is neither an App's nor the Agent's doing; ends the Trial."""
+    seat: str | None
+    agent: Agent
+    episode: Episode
+    rewards: Mapping[str, list[float]]
+    """By Verifier, what its step rewards gave this seat."""
+    failure: str = "none"
+    grades: Grades = field(default_factory=Grades)
 
-    def act(self, name: str, arguments: Mapping[str, Any], seat: str | None = None) -> Outcome:
-        with self._guarded():
-            return super().act(name, arguments, seat)
-
-    def reject(self, action: str, error: str, app: bool = True) -> Outcome:
-        with self._guarded():
-            return super().reject(action, error, app)
-
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        try:
-            yield
-        except EpisodeOver:
-            raise
-        except BaseException as error:
-            self.broken = self.broken or error
-            self.stop("error", truncated=True)
-        if self.broken is not None:
-            raise EpisodeOver("the action failed, and the episode ends.")
+    @property
+    def returned(self) -> float | None:
+        """The sum of its step rewards; None without any."""
+        values = [value for given in self.rewards.values() for value in given]
+        with suppress(OverflowError):
+            return math.fsum(values) if values else None
+        return None
 
 
 class _Execution:
@@ -161,6 +142,7 @@ class _Execution:
         self.host: RemoteHost | None = None
         self.hooks: RemoteHooks | None = None
         self.recorder: TrialRecorder | None = None
+        self.exchanges = ExchangeLog(folder.exchanges_path)
 
     def run(self) -> dict[str, Any]:
         """Play, grade, credit, seal."""
@@ -182,18 +164,19 @@ class _Execution:
         except NotStarted as error:
             return self._seal_unplayed(error, "infrastructure")
         attempt = self._play(session)
-        usage = Usage(turns=session.turn, seconds=round(session.seconds, 6))
-        episode = session.episode(tuple(self.folder.pin_artifacts()), usage)
-        grades = Grades()
-        if attempt.failure == "none":
-            grades = self._grade(session, episode)
-        if grades.faults:
-            attempt.failure = "infrastructure" if grades.unreached else "grader"
-            attempt.faults += grades.faults
-        if attempt.failure in ("none", "grader"):
-            self._credit(session, episode, grades.score)
+        sittings = self._sittings(session, attempt)
+        for sitting in sittings:
+            if attempt.failure in ("none", "grader") and sitting.failure == "none":
+                sitting.grades = self._grade(sitting)
+                attempt.faults += sitting.grades.faults
+        if any(sitting.grades.faults for sitting in sittings):
+            unreached = any(sitting.grades.unreached for sitting in sittings)
+            attempt.failure = "infrastructure" if unreached else "grader"
+        if attempt.failure in ("none", "grader") and not _awaited(attempt, sittings):
+            for sitting in sittings:
+                self._credit(sitting)
         attempt.faults += self.recorder.faults
-        return self._seal(session, attempt, grades, usage)
+        return self._seal(session, attempt, sittings)
 
     def _stage(self) -> tuple[Path, dict[str, str]]:
         environment = self.plan.task.environment
@@ -215,155 +198,150 @@ class _Execution:
             environment=Pin.of(environment),
             verifiers=tuple(Pin.of(verifier) for verifier in task.verifiers),
             agent=Pin.of(plan.agent),
+            seats={seat: Pin.of(agent) for seat, agent in plan.seats.items()},
             benchmark=plan.benchmark,
             resources=staged,
             runtime=self.runtime.identity(),
             packages=dict(packages()),
-            credentials=plan.agent.credentials,
+            credentials=tuple(
+                dict.fromkeys(name for agent in plan.agents.values() for name in agent.credentials)
+            ),
             rerunnable=not plan.why_not,
             why_not=plan.why_not,
             started=self.started,
         )
         self.folder.write_receipt(receipt.model_dump(mode="json"))
 
-    def _open(self, resources: Path) -> _TrialSession:
+    def _open(self, resources: Path) -> Session:
         task, logs = self.plan.task, self.folder.logs_path
         environment = task.environment
         try:
             process = self.runtime.open("apps", logs / "apps.log")
         except MachineError as error:
             raise NotStarted(str(error)) from error
-        self.host = RemoteHost(process, environment.declarations, environment.actions)
+        party = environment.party
+        seats = () if party is None else party.names
+        self.host = RemoteHost(process, environment.declarations, environment.actions, seats)
         self.hooks = RemoteHooks(
             lambda: self.runtime.open("hooks", logs / "verifiers.log"),
             [HookSet.of(verifier) for verifier in task.verifiers],
             {verifier.name: verifier.timeouts_s() for verifier in task.verifiers},
             task.view,
             list(environment.apps),
+            seats,
         )
-        self.session = session = _TrialSession(self.host, self.hooks, task.effective_limits, self.recorder)
+        limits = task.effective_limits
+        session: Session
+        if party is None:
+            session = TrialSession(self.host, self.hooks, limits, self.recorder)
+        else:
+            session = PartyTrialSession(self.host, self.hooks, limits, party, self.recorder)
+        self.session = session
         session.open(task.view, task.setup, self.plan.seed, resources)
         return session
 
-    def _play(self, session: _TrialSession) -> _Attempt:
-        """Let the Harness play in a thread of its own, until it returns or its time is up."""
-        environment, agent = self.plan.task.environment, self.plan.agent
-        offered = environment.finish != "never" and "finish" not in environment.actions.table
-        seat = SeatDoor(session, agent, environment.actions.tools(), offered)
-        brief = TaskBrief(self.plan.task.instructions)
-        answers: list[Any] = []
-        raised: list[BaseException] = []
+    def _play(self, session: Session) -> Attempt:
+        attempt = play(self.plan.task, self.plan.agents, session, self.stop)
+        if attempt.failure == "environment" and self.host is not None and self.host.lost_outside:
+            attempt.failure = "infrastructure"
+        return attempt
 
-        def play() -> None:
-            try:
-                answers.append(json_answer(drive(agent.driver(), brief, seat)))
-            except EpisodeOver:
-                pass
-            except BaseException as error:
-                raised.append(error)
+    def _sittings(self, session: Session, attempt: Attempt) -> list[_Sitting]:
+        """What there is to grade: the whole attempt, or in a party each seat's part in it."""
+        artifacts = tuple(self.folder.pin_artifacts())
+        names = [verifier.name for verifier in self.plan.task.verifiers]
+        sittings = []
+        for seat, agent in self.plan.agents.items():
+            turns = session.turns[seat] if isinstance(session, PartySession) and seat else session.turn
+            usage = Usage(turns=turns, seconds=round(session.seconds, 6))
+            if isinstance(session, PartySession) and seat is not None:
+                episode = session.seat_episode(seat, artifacts, usage)
+            else:
+                episode = session.episode(artifacts, usage)
+            rewards = {name: session.own_rewards(name, seat) for name in names}
+            failure = "agent" if seat in attempt.failed_seats else "none"
+            sittings.append(_Sitting(seat, agent, episode, rewards, failure))
+        return sittings
 
-        thread = threading.Thread(target=play, name=f"plural-harness-{self.plan.id}", daemon=True)
-        thread.start()
-        self._wait(thread, session)
-        seat.close()
-        if thread.is_alive():
-            session.stop("max_seconds", truncated=True)
-        if answers and answers[0] is not None and session.answer is None:
-            session.answer = answers[0]
-        if session.broken is not None:
-            if isinstance(session.broken, Exception):
-                raise session.broken
-            raise RuntimeError("an action was broken off") from session.broken
-        if session.fault is not None:
-            assert self.host is not None
-            failure = "infrastructure" if self.host.lost_outside else "environment"
-            return self._failed(session, failure, session.fault)
-        if raised:
-            failure = "infrastructure" if _is_the_models(raised[0]) else "agent"
-            session.stop("error", truncated=True)
-            return self._failed(session, failure, Fault.of(raised[0], f"harness {agent.driver().name}"))
-        session.stop("agent_response", terminated=True)
-        return _Attempt(session.stop_reason or "agent_response")
-
-    def _wait(self, thread: threading.Thread, session: Session) -> None:
-        """Until the Harness has returned or has had its time. It cannot be ended, only left behind."""
-        left = session.seconds_left
-        deadline = math.inf if left is None else time.monotonic() + max(left, 0.0) + GRACE_S
-        over = False
-        while thread.is_alive() and time.monotonic() < deadline and not self.stop.is_set():
-            thread.join(min(deadline - time.monotonic(), POLL_S))
-            if session.stop_reason is not None and not over:
-                over, deadline = True, min(deadline, time.monotonic() + ANSWER_S)
-
-    def _failed(self, session: Session, failure: str, fault: Fault) -> _Attempt:
-        return _Attempt("error", failure, [fault])
-
-    def _grade(self, session: Session, episode: Episode) -> Grades:
-        hooks, host = self.hooks, self.host
+    def _grade(self, sitting: _Sitting) -> Grades:
+        hooks, host, episode = self.hooks, self.host, sitting.episode
         assert hooks is not None and host is not None
 
         def run(verifier: Verifier, episode: Episode) -> VerifierOutput | Fault:
-            return hooks.check(verifier.name, episode, session.own_rewards(verifier.name), host)
+            return hooks.check(verifier.name, episode, sitting.rewards[verifier.name], host)
 
-        artifacts = self.folder.artifacts_path
+        artifacts, log = self.folder.artifacts_path, self.folder.logs_path / "verifiers.log"
         verifiers = self.plan.task.verifiers
-        grades = grade(verifiers, lambda verifier: AttemptGrading(episode, artifacts, run, verifier))
+        grades = grade(
+            verifiers,
+            lambda verifier: AttemptGrading(episode, artifacts, run, verifier, log, ask=self._ask),
+        )
         grades.unreached |= any((name, "check") in hooks.lost_outside for name in grades.given)
         return grades
 
-    def _credit(self, session: Session, episode: Episode, score: float | None) -> None:
+    def _ask(self, request: ModelRequest, verifier: str, seat: str | None) -> Completion:
+        """A judge's model call, on the Trial's record before its answer is heard."""
+        return shared().complete(
+            request,
+            purpose="judge",
+            verifier=verifier,
+            seat=seat,
+            record=self.exchanges.append,
+            stopped=self.stop.is_set,
+        )
+
+    def _credit(self, sitting: _Sitting) -> None:
         """Let each hindsight function credit steps and calls, after every check."""
         assert self.hooks is not None and self.host is not None and self.recorder is not None
+        episode, seat = sitting.episode, sitting.seat
         records = {record["event_id"]: record for record in episode.trajectory}
         for verifier in self.plan.task.verifiers:
             if "hindsight" not in verifier.functions():
                 continue
-            trial = HindsightTrial(score, episode.apps, episode.task, episode.trajectory)
+            trial = HindsightTrial(
+                sitting.grades.score, episode.apps, episode.task, episode.trajectory, seat=seat
+            )
             given = self.hooks.hindsight(verifier.name, trial, self.host)
             if isinstance(given, Fault):
-                self.recorder.failed(verifier.name, "hindsight", given, "hindsight", "live")
+                self.recorder.failed(verifier.name, "hindsight", given, "hindsight", "live", seat)
                 continue
             for credit in given:
                 record = records.get(credit.event_id)
-                self.recorder.credited(verifier.name, credit, record, "hindsight", "live")
+                self.recorder.credited(verifier.name, credit, record, "hindsight", "live", seat)
 
-    def _seal(
-        self,
-        session: Session,
-        attempt: _Attempt,
-        grades: Grades,
-        usage: Usage,
-    ) -> dict[str, Any]:
+    def _seal(self, session: Session, attempt: Attempt, sittings: list[_Sitting]) -> dict[str, Any]:
         verifiers = self.plan.task.verifiers
-        rewards = [value for verifier in verifiers for value in session.own_rewards(verifier.name)]
-        returned = None
-        if rewards:
-            with suppress(OverflowError):
-                returned = math.fsum(rewards)
-        return self._write(
-            attempt,
-            {
-                "score": grades.score if attempt.failure == "none" else None,
-                "scores": grade_rows(verifiers, grades.given),
-                "return": returned,
-                "n_steps": session.turn,
-                "terminated": session.terminated,
-                "truncated": session.truncated,
-                "answer": session.answer,
-                "usage": {
-                    "turns": usage.turns,
-                    "seconds": usage.seconds,
-                    "prompt_tokens": usage.prompt_tokens,
-                    "completion_tokens": usage.completion_tokens,
-                    "cost_usd": usage.cost_usd,
-                },
-            },
-        )
+        graded = attempt.failure == "none"
+        outcome: dict[str, Any] = {
+            "score": _mean_score(sittings) if graded else None,
+            "return": sittings[0].returned if len(sittings) == 1 else None,
+            "n_steps": session.turn,
+            "terminated": session.terminated,
+            "truncated": session.truncated,
+            "answer": session.answer,
+            # As the checks saw it: grading takes time too.
+            "usage": _usage(session.turn, sittings[0].episode.usage.seconds),
+        }
+        if self.plan.seats:
+            outcome["seats"] = [_seat_row(sitting, graded) for sitting in sittings]
+            outcome["scores"] = [
+                {"seat": sitting.seat, **row}
+                for sitting in sittings
+                for row in grade_rows(verifiers, sitting.grades.given, sitting.grades.usage)
+            ]
+        else:
+            grades = sittings[0].grades
+            outcome["scores"] = grade_rows(verifiers, grades.given, grades.usage)
+        awaited = _awaited(attempt, sittings)
+        if awaited:
+            due = [verifier.name for verifier in verifiers if "hindsight" in verifier.functions()]
+            outcome |= {"status": AWAITING, "awaits": awaited, "hindsight_due": due}
+        return self._write(attempt, outcome)
 
     def _seal_unplayed(self, error: PluralError, failure: str) -> dict[str, Any]:
         fault = getattr(error, "fault", None) or Fault.of(error, "runtime")
         self.folder.pin_artifacts()
-        return self._write(_Attempt("error", failure, [fault]), _nothing(0))
+        return self._write(Attempt("error", failure, [fault]), _nothing(0))
 
     def seal_failed(self, error: Exception) -> dict[str, Any]:
         """Seal the Trial that an error of this package, or of the machine, broke off: it alone fails."""
@@ -373,15 +351,16 @@ class _Execution:
         if self.recorder is not None:
             faults += self.recorder.faults
         turns = 0 if self.session is None else getattr(self.session, "turn", 0)
-        return self._write(_Attempt("error", "infrastructure", faults), _nothing(turns))
+        return self._write(Attempt("error", "infrastructure", faults), _nothing(turns))
 
-    def _write(self, attempt: _Attempt, outcome: Mapping[str, Any]) -> dict[str, Any]:
+    def _write(self, attempt: Attempt, outcome: Mapping[str, Any]) -> dict[str, Any]:
         """Close the journals, write the trajectory, and seal with the result."""
         if self.stop.is_set():
             raise TrialCancelled
+        self.exchanges.close()
         if self.recorder is not None:
             self.recorder.close()
-        plan, agent = self.plan, self.plan.agent
+        plan = self.plan
         if not self.folder.trajectory_path.exists():
             self._write_trajectory(outcome)
         _log(self.folder, attempt.faults)
@@ -397,14 +376,14 @@ class _Execution:
                 "task": plan.task.name,
                 "task_version": plan.task.version,
                 "benchmark": None if plan.benchmark is None else plan.benchmark.name,
-                "agent": agent.name,
+                "agent": plan.player,
                 "seats": [None],
                 "status": "succeeded" if attempt.failure == "none" else "failed",
                 "failure": attempt.failure,
                 "stop_reason": attempt.stop_reason,
                 "seed": plan.seed,
                 **outcome,
-                "faults": _grouped(attempt.faults),
+                "faults": fault_rows(attempt.faults),
                 "started": self.started,
                 "ended": ended,
                 "seconds": round(ended - self.started, 6),
@@ -417,7 +396,7 @@ class _Execution:
         self.folder.write_trajectory(
             trajectory(
                 plan.id,
-                {"name": agent.name, "version": agent.version, "model": agent.model},
+                {"name": plan.player, "version": agent.version, "model": agent.model},
                 plan.task.instructions,
                 self.folder.timeline(),
                 outcome["answer"],
@@ -432,11 +411,48 @@ class _Execution:
             self.hooks.close()
         if self.host is not None:
             self.host.close()
+        with suppress(MachineError):
+            self.exchanges.close()
         if self.recorder is not None:
             with suppress(MachineError):
                 self.recorder.close()
         if self.scratch is not None:
             shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+def _usage(turns: int, seconds: float) -> dict[str, Any]:
+    usage = Usage(turns=turns, seconds=round(seconds, 6))
+    return {name: getattr(usage, name) for name in usage.__slots__}
+
+
+def _awaited(attempt: Attempt, sittings: list[_Sitting]) -> list[str]:
+    """Verifiers for which a person has yet to speak; none where the Trial failed, which waits for nobody."""
+    if attempt.failure != "none":
+        return []
+    return list(dict.fromkeys(name for sitting in sittings for name in sitting.grades.awaited))
+
+
+def _mean_score(sittings: list[_Sitting]) -> float | None:
+    """The Trial's score: in a party the mean over the seats where one Agent has them all, else None.
+
+    What several Agents reach against or with one another is each seat's own.
+    """
+    if len({sitting.agent.name for sitting in sittings}) > 1:
+        return None
+    return combine((1.0, sitting.grades.score) for sitting in sittings)
+
+
+def _seat_row(sitting: _Sitting, graded: bool) -> dict[str, Any]:
+    """What `result.json` says of one seat of a party."""
+    return {
+        "seat": sitting.seat,
+        "agent": sitting.agent.name,
+        "score": sitting.grades.score if graded else None,
+        "return": sitting.returned,
+        "answer": sitting.episode.answer,
+        "n_steps": sitting.episode.usage.turns,
+        "failure": sitting.failure,
+    }
 
 
 def _nothing(turns: int) -> dict[str, Any]:
@@ -451,25 +467,6 @@ def _nothing(turns: int) -> dict[str, Any]:
         "truncated": True,
         "usage": {"turns": turns},
     }
-
-
-def _is_the_models(error: BaseException) -> bool:
-    """Whether a MachineError came from asking the Agent's model, rather than from the Harness's own code."""
-    trace = error.__traceback__ if isinstance(error, MachineError) else None
-    while trace is not None:
-        if trace.tb_frame.f_code is SeatedAgent.complete.__code__:
-            return True
-        trace = trace.tb_next
-    return False
-
-
-def _grouped(faults: list[Fault]) -> list[dict[str, Any]]:
-    """Faults alike as one row with their count, in order of first appearance."""
-    rows: dict[tuple[str, str, str, str], dict[str, Any]] = {}
-    for fault in faults:
-        key = (fault.where, fault.type, fault.message, fault.at)
-        rows.setdefault(key, {**fault_row(fault), "count": 0})["count"] += 1
-    return list(rows.values())
 
 
 def _log(folder: TrialFolder, faults: list[Fault]) -> None:

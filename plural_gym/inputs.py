@@ -12,6 +12,7 @@ from typing import Any
 
 from plural_gym.agent import Agent
 from plural_gym.benchmark import Benchmark
+from plural_gym.command import Command
 from plural_gym.environment import Environment
 from plural_gym.identity import MADE_IN_PYTHON, sources
 from plural_gym.refs import origin
@@ -27,6 +28,13 @@ PLURALS = {
     "benchmark": "benchmarks",
     "app": "apps",
 }
+
+
+_WRITTEN = {
+    *("name", "version", "title", "description", "weight", "timeout_s", "reward_timeout_s"),
+    *("check", "reward", "hindsight"),
+}
+"""What a Verifier's manifest is given in a way of its own; a kind's other fields are written as they are."""
 
 
 class Inputs:
@@ -117,6 +125,14 @@ class Inputs:
                 hook: "total_reward" if function is total_reward else self._code(folder, function)
                 for hook, function in verifier.functions().items()
             }
+            check = getattr(verifier, "check", None)
+            if isinstance(check, Command):
+                code["check"] = self._command(folder, check)
+            own: dict[str, Any] = {}
+            try:
+                own = verifier.model_dump(mode="json", exclude=_WRITTEN, exclude_unset=True)
+            except ValueError as error:
+                self.problems[f"Verifier {verifier.name!r} cannot be kept: {error}"] = None
             timeouts = verifier.timeouts_s()
             self._manifest(
                 folder / "verifier.yaml",
@@ -125,8 +141,9 @@ class Inputs:
                     "version": verifier.version,
                     "kind": verifier.kind,
                     "weight": verifier.weight,
-                    "timeout_s": timeouts.get("check"),
+                    "timeout_s": timeouts.get("hindsight", timeouts.get("check")),
                     "reward_timeout_s": timeouts.get("reward"),
+                    **own,
                     **code,
                 },
             )
@@ -172,7 +189,19 @@ class Inputs:
         for path in sources(folder):
             copy = target / path.relative_to(folder)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
+            shutil.copy(path, copy)  # a script stays one that may be run
+
+    def _command(self, folder: Path, command: Command) -> dict[str, Any]:
+        """Copy the files of a command into `folder`; returns what a manifest says of it."""
+        for path, inside in command.files():
+            copy = folder / "command" / inside
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)
+        said: dict[str, Any] = {"command": list(command.command), "timeout_s": command.timeout_s}
+        if command.folder is not None:
+            (folder / "command").mkdir(exist_ok=True)
+            said["folder"] = "command"
+        return {key: value for key, value in said.items() if value is not None}
 
     def _code(self, folder: Path, target: Any) -> str:
         """Copy the file of a function or class into `folder`; returns its reference."""

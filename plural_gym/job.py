@@ -18,28 +18,37 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
-from plural_gym import kinds
+from plural_gym import kinds, notebook, ratings
 from plural_gym.agent import Agent
 from plural_gym.benchmark import Benchmark
-from plural_gym.errors import CredentialMissing, DefinitionError, PluralError, RecordError, UsageError
+from plural_gym.errors import (
+    CredentialMissing,
+    DefinitionError,
+    MachineError,
+    PluralError,
+    RecordError,
+    UsageError,
+)
 from plural_gym.execution import TrialCancelled, is_repeated, run_trial
 from plural_gym.executor import Executor
+from plural_gym.gateway.client import require
 from plural_gym.inputs import Inputs
 from plural_gym.leaderboard import Leaderboard
 from plural_gym.project import Project
 from plural_gym.ranking import Rules, rank
 from plural_gym.receipt import Pin, packages
 from plural_gym.records import ledger
+from plural_gym.records.job_folder import JOBS as JOBS
 from plural_gym.records.job_folder import JobFolder, JobStore
 from plural_gym.records.trial_folder import TrialFolder
 from plural_gym.runtime import Runtime
+from plural_gym.seating import Entry, Seats, line_up_entry, line_up_name, round_robin
 from plural_gym.task import Task, TaskSet
 from plural_gym.trial import Trial, TrialPlan, why_not_rerunnable
 
 Mode = Literal["eval", "train"]
-JOBS = Path(".plural") / "jobs"
 SCHEMA = "plural.job/1"
-_PINNED = ("seed", "attempts", "mode", "tasks", "agents", "benchmark")
+_PINNED = ("seed", "attempts", "mode", "tasks", "agents", "line_ups", "benchmark")
 """What two runs of one Job must agree on."""
 _JOB_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -72,7 +81,9 @@ class Job:
 
     Args:
         tasks: the Tasks, in order; or give `benchmark`.
-        agents: who plays; each needs a name of its own.
+        agents: who plays; each needs a name of its own. In a party each plays all seats: self-play.
+        seats: for a party, line-ups that map every seat to an Agent; or "round-robin": all of `agents`
+            against one another, in every seat.
         benchmark: the exam whose Tasks and ranking rules are used.
         attempts: tries per Agent and Task.
         concurrency: Trials at once; None: one for each processor, at most eight.
@@ -91,6 +102,7 @@ class Job:
         tasks: Sequence[Task] | None = None,
         agents: Sequence[Agent] = (),
         *,
+        seats: Seats | None = None,
         benchmark: Benchmark | None = None,
         attempts: int = 1,
         concurrency: int | None = None,
@@ -117,6 +129,8 @@ class Job:
         self.tasks = chosen if isinstance(chosen, TaskSet) else TaskSet.of(list(chosen))
         if not len(self.tasks):
             raise DefinitionError("a Job needs at least one Task.")
+        entries = _entries(agents, seats, self.tasks)
+        agents = _seated(entries) if entries else agents
         if not agents:
             raise DefinitionError("a Job needs at least one Agent.")
         names = [agent.name for agent in agents]
@@ -137,6 +151,11 @@ class Job:
         if mode not in ("eval", "train"):
             raise DefinitionError(f"mode is 'eval' or 'train', not {mode!r}.")
         self.agents = tuple(agents)
+        self.entries = entries or tuple(Entry(agent.name, agent) for agent in agents)
+        """Who plays every Task: each Agent, or each line-up."""
+        for task in _distinct_environments(self.tasks):
+            for entry in self.entries:
+                entry.seats(task.environment.party)
         self.benchmark = benchmark
         self.attempts = attempts
         self.seed = seed
@@ -152,23 +171,29 @@ class Job:
 
     @property
     def trial_count(self) -> int:
-        """Agents x Tasks x attempts."""
-        return len(self.tasks) * len(self.agents) * self.attempts
+        """Agents, or line-ups, x Tasks x attempts."""
+        return len(self.tasks) * len(self.entries) * self.attempts
 
     def plans(self) -> Iterator[TrialPlan]:
         """Every Trial, in order: by Task, then Agent, then attempt."""
         pin = None if self.benchmark is None else Pin.of(self.benchmark)
         for task in self.tasks:
-            for agent in self.agents:
-                why_not = why_not_rerunnable(task, agent)
+            for entry in self.entries:
+                seats = entry.seats(task.environment.party)
+                players = list(seats.values()) or [entry.agent]
+                why_not = tuple(
+                    dict.fromkeys(why for one in players for why in why_not_rerunnable(task, one))
+                )
                 for attempt in range(1, self.attempts + 1):
                     yield TrialPlan(
-                        id=_trial_id(self.id, agent.name, task.name, attempt),
+                        id=_trial_id(self.id, entry.name, task.name, attempt),
                         job_id=self.id,
-                        group_id=f"{self.id}/{agent.name}/{task.name}",
+                        group_id=f"{self.id}/{entry.name}/{task.name}",
                         attempt=attempt,
                         task=task,
-                        agent=agent,
+                        agent=players[0],
+                        seats=seats,
+                        line_up=entry.name if seats else "",
                         seed=int(_digest(self.seed, task.name, attempt)[:15], 16),
                         benchmark=pin,
                         mode=self.mode,
@@ -195,6 +220,11 @@ class Job:
                 for task in self.tasks
             ],
             "agents": [{**Pin.of(agent).model_dump(), "model": agent.model} for agent in self.agents],
+            "line_ups": [
+                {seat: agent.name for seat, agent in entry.line_up.items()}
+                for entry in self.entries
+                if entry.line_up is not None
+            ],
             "rerunnable": not reasons,
             "why_not": list(reasons),
             "rerun_of": self.rerun_of,
@@ -209,9 +239,11 @@ class Job:
         KeyboardInterrupt; `run` again resumes.
 
         Raises:
+            CredentialMissing: a judge's model needs a key that is not set; nothing was run.
             MachineError: the Job runs in another process, or the machine could not.
             RecordError: the folder belongs to a Job with other inputs.
         """
+        require(choice for task in self.tasks for verifier in task.verifiers for choice in verifier.models())
         kinds_used = {task.environment.runtime.kind for task in _distinct_environments(self.tasks)}
         runtime_classes = {kind: kinds.load("plural.runtimes", kind) for kind in kinds_used}
         source = self._prepare()
@@ -226,10 +258,10 @@ class Job:
             finally:
                 for runtime in runtimes.values():
                     runtime.close()
-            ledger.seal(self.folder)
-            result = JobResult(self.folder)
-            self.folder.write_result(result.summary())
-        return result
+            seal(self.folder)
+        if self.folder.unsettled():
+            seal(self.folder)  # who reviewed a Trial in the meantime left this to us
+        return JobResult(self.folder)
 
     def _prepare(self) -> "Job":
         """Pin and copy every input; returns the Job whose Tasks and Agents are played.
@@ -370,10 +402,15 @@ class JobResult:
 
     def _folders(self) -> Iterator[TrialFolder]:
         for task in self._pins["tasks"]:
-            for agent in self._pins["agents"]:
+            for player in self._players():
                 for attempt in range(1, self._pins["attempts"] + 1):
-                    name = _trial_id(self.id, agent["name"], task["name"], attempt)
+                    name = _trial_id(self.id, player, task["name"], attempt)
                     yield self.folder.trial(name)
+
+    def _players(self) -> list[str]:
+        """Who played, as results name it: line-ups, or Agents."""
+        line_ups = [line_up_name(line_up) for line_up in self._pins["line_ups"]]
+        return line_ups or [agent["name"] for agent in self._pins["agents"]]
 
     def results(self) -> Iterator[dict[str, Any]]:
         """The summary of every finished Trial, one at a time."""
@@ -382,9 +419,10 @@ class JobResult:
                 yield folder.result()
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """What a leaderboard needs of every finished Trial."""
+        """What a leaderboard needs of every finished Trial; of a party, a row for every seat."""
+        sat: dict[tuple[str, str], int] = {}
         for result in self.results():
-            yield {
+            row = {
                 "agent": result["agent"],
                 "task": result["task"],
                 "attempt": result["attempt"],
@@ -394,11 +432,33 @@ class JobResult:
                 "cost_usd": result["usage"].get("cost_usd"),
                 "seconds": result["seconds"],
             }
+            for seat in result["seats"]:
+                if seat is None:
+                    yield row
+                    continue
+                failed = result["failure"] if result["failure"] != "none" else seat["failure"]
+                # Every time that an Agent sat at a Task is an attempt of its own.
+                attempt = sat[seat["agent"], row["task"]] = sat.get((seat["agent"], row["task"]), 0) + 1
+                own = {"agent": seat["agent"], "score": seat["score"], "failure": failed}
+                yield row | own | {"attempt": attempt}
 
     @property
     def leaderboard(self) -> Leaderboard:
         """Agents ranked by score, by the Benchmark's rules or, without one, every Task alike."""
         return rank(self.rows(), self.rules, self.exam)
+
+    @property
+    def ratings(self) -> list[ratings.Rating]:
+        """How strong the Agents are that met at one table, the strongest first; [] where none met.
+
+        Raises:
+            MachineError: the library that fits them is not installed.
+        """
+        met = ratings.games(self.results()) if self._pins["line_ups"] else []
+        lacking = ratings.missing()
+        if met and lacking is not None:
+            raise MachineError(f"ratings need a library: {lacking}")
+        return ratings.rate(met)
 
     @property
     def exam(self) -> str:
@@ -432,7 +492,7 @@ class JobResult:
             counts[result["status"]] = counts.get(result["status"], 0) + 1
             if result["failure"] != "none":
                 failures[result["failure"]] = failures.get(result["failure"], 0) + 1
-        total = len(self._pins["tasks"]) * len(self._pins["agents"]) * self._pins["attempts"]
+        total = len(self._pins["tasks"]) * len(self._players()) * self._pins["attempts"]
         done = sum(counts.values())
         if done < total:
             status = "cancelled"
@@ -449,11 +509,48 @@ class JobResult:
             "by_status": counts,
             "failures": failures,
             "leaderboard": self.leaderboard.to_json(),
+            "ratings": None if ratings.missing() else [one.to_json() for one in self.ratings],
             "faults": self.faults(),
         }
 
     def __repr__(self) -> str:
         return f"JobResult({self.id!r})"
+
+    def _repr_html_(self) -> str:
+        """How the Job stands, as a notebook shows it: its leaderboard, and what failed."""
+        told = self.summary()
+        parts = [self.leaderboard._repr_html_()]
+        if told["faults"]:
+            columns = ("where", "type", "message", "at", "count", "trials")
+            rows = ([fault[column] for column in columns] for fault in told["faults"])
+            parts.append(notebook.table(columns, rows, "failures of author code"))
+        stands = f"{told['status']}: {told['finished']} of {told['trials']} Trials"
+        return notebook.card(f"Job {self.id}", *parts, aside=notebook.span(stands, notebook.QUIET))
+
+
+def seal(folder: JobFolder) -> None:
+    """Bring a Job's ledger and summary to what its Trials say now.
+
+    Once both hold it, the notes of what had changed late are removed.
+
+    Raises:
+        MachineError: the disk refuses.
+    """
+    settled = [note for note, trial in folder.unsettled().items() if _settled(folder.trial(trial))]
+    ledger.seal(folder)
+    folder.summarise(lambda: JobResult(folder).summary())
+    folder.settle_notes(settled)
+
+
+def _settled(trial: TrialFolder) -> bool:
+    """Whether nobody is at work on a Trial, and nothing of its late changes is left to do."""
+    if not trial.result_path.exists():
+        return True
+    try:
+        with trial.lock():
+            return trial.settled()
+    except MachineError:
+        return False
 
 
 def _reopened(folder: JobFolder, pins: Mapping[str, Any], **settings: Any) -> Job:
@@ -461,9 +558,13 @@ def _reopened(folder: JobFolder, pins: Mapping[str, Any], **settings: Any) -> Jo
     project = Project.open(folder.inputs_path)
     benchmark = project.benchmarks[pins["benchmark"]["name"]] if pins["benchmark"] else None
     names = [task["name"] for task in pins["tasks"]]
+    line_ups = [
+        {seat: project.agents[name] for seat, name in line_up.items()} for line_up in pins["line_ups"]
+    ]
     return Job(
         None if benchmark is not None else TaskSet(names, project.tasks.get),
         [project.agents[pin["name"]] for pin in pins["agents"]],
+        seats=line_ups or None,
         benchmark=benchmark,
         attempts=pins["attempts"],
         seed=pins["seed"],
@@ -480,6 +581,34 @@ def _whole_seed(seed: Any) -> int:
     if not -(2**63) <= (whole := int(seed)) < 2**63:
         raise DefinitionError("seed is a whole number of at most 64 bits: from -2**63 to 2**63 - 1.")
     return whole
+
+
+def _entries(agents: Sequence[Agent], seats: Seats | None, tasks: TaskSet) -> tuple[Entry, ...]:
+    """The line-ups that are asked for; () where each Agent plays by itself."""
+    if seats is None:
+        return ()
+    if isinstance(seats, str):
+        parties = {task.environment.party for task in _distinct_environments(tasks)}
+        names = {() if party is None else party.names for party in parties}
+        if seats != "round-robin":
+            raise DefinitionError(f"seats is a list of line-ups or 'round-robin', not {seats!r}.")
+        if len(names) != 1 or () in names:
+            raise DefinitionError("a round-robin needs Tasks that are all played by the same seats.")
+        seats = round_robin(agents, names.pop())
+    entries = tuple(line_up_entry(line_up) for line_up in seats)
+    if not entries:
+        raise DefinitionError("seats= is empty; give at least one line-up, or leave it out.")
+    known = [entry.name for entry in entries]
+    doubled = next((name for name in known if known.count(name) > 1), None)
+    if doubled is not None:
+        raise DefinitionError(f"the line-up {doubled} is given twice; use attempts= to play it again.")
+    return entries
+
+
+def _seated(entries: Sequence[Entry]) -> list[Agent]:
+    """The Agents of all line-ups, each once."""
+    found = {id(agent): agent for entry in entries for agent in (entry.line_up or {}).values()}
+    return list(found.values())
 
 
 def _require_credentials(agent: Agent) -> None:

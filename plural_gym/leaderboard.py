@@ -3,11 +3,10 @@
 `ranking.py` fills them. Where the numbers cannot give a quantity it is None, never 0.
 """
 
-import html
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from plural_gym import notebook
 from plural_gym.statistics import Interval
 
 _DIGITS = 12
@@ -80,7 +79,7 @@ class Leaderboard:
 
     def _repr_html_(self) -> str:
         caption = f"{self.benchmark} ({_counted(self.tasks)})"
-        return _page(caption, _HEADER, map(_cells, self.rows), self._notes())
+        return notebook.table(_HEADER, map(_cells, self.rows), caption, self._notes())
 
     def _notes(self) -> list[str]:
         notes = []
@@ -136,7 +135,8 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         rows = [[one.task, _number(one.a), _number(one.b), f"{one.difference:+.3f}"] for one in self.tasks]
-        return _page(self._title(), ["task", self.a, self.b, "difference"], rows, self._notes())
+        header = ["task", self.a, self.b, "difference"]
+        return notebook.table(header, rows, self._title(), self._notes())
 
     def _title(self) -> str:
         return f"{self.a} against {self.b}, {_counted(len(self.tasks))} in common"
@@ -156,17 +156,6 @@ class Comparison:
 # --- as text ---
 
 _HEADER = ["", "agent", "score", "95 %", "spread", "success", "coverage", "trials", "failed", "cost", "p50"]
-
-
-def _page(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], notes: Iterable[str]) -> str:
-    """A table with notes below it, as a notebook shows it."""
-
-    def row(tag: str, cells: Sequence[str]) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-    body = "".join(row("td", cells) for cells in rows)
-    below = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
-    return f"<table><caption>{html.escape(caption)}</caption>{row('th', header)}{body}</table>{below}"
 
 
 def _counted(tasks: int) -> str:

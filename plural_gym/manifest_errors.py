@@ -31,7 +31,7 @@ _BOUNDS = {
     "less_than_equal": ("le", "at most"),
 }
 _LABEL = "[key]"
-_PRIVATE = frozenset({"credentials", "secrets"})
+_PRIVATE = frozenset({"auth", "credentials", "secrets"})
 
 
 def explain(error: ValidationError, model: type[BaseModel], only: Loc | None = None) -> list[tuple[Loc, str]]:

@@ -36,6 +36,7 @@ _SEMVER = re.compile(
     r"(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
 )
 _KIND = re.compile(r"[a-z0-9][a-z0-9_-]*|[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _CREDENTIAL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _TASK_PATTERN = re.compile(r"[a-z0-9*?\[\]!-]+(/[a-z0-9*?\[\]!-]+)?")
 
@@ -108,9 +109,24 @@ def _check_reference(value: str) -> str:
     return value
 
 
+def _no_list(value: object) -> object:
+    if isinstance(value, list):
+        raise _refuse(
+            "be 'file.py:name', 'total_reward' or a mapping with 'command'",
+            f"; for a program write {{command: {value}}}",
+        )
+    return value
+
+
 def _credential(value: str) -> str:
     if not _CREDENTIAL.fullmatch(value):
         raise _refuse("be a name of letters, digits, '_' and '-', never the value itself")
+    return value
+
+
+def _auth(value: str) -> str:
+    if not _VARIABLE.fullmatch(value):
+        raise _refuse("be 'none' or the name of the variable that holds the key, never the key itself")
     return value
 
 
@@ -136,6 +152,7 @@ ProjectFolder = Annotated[str, AfterValidator(_project_folder)]
 CodeReference = Annotated[str, AfterValidator(_code_reference)]
 CheckReference = Annotated[str, AfterValidator(_check_reference)]
 Credential = Annotated[str, AfterValidator(_credential)]
+Auth = Annotated[str, AfterValidator(_auth)]
 TaskPattern = Annotated[str, AfterValidator(_task_pattern)]
 Names = Annotated[list[Name], AfterValidator(_distinct)]
 Credentials = Annotated[list[Credential], AfterValidator(_distinct)]
@@ -154,7 +171,8 @@ def _rules(found: Iterable[tuple[str, str]]) -> None:
         raise PydanticCustomError(MODEL_RULE, "{summary}", {"summary": summary, "rules": rules})
 
 
-def _text_or_mapping(value: object) -> str:
+def text_or_mapping(value: object) -> str:
+    """The tag of a value that is either a mapping or one plain value."""
     return "mapping" if isinstance(value, Mapping | BaseModel) else "text"
 
 
@@ -263,6 +281,39 @@ class LimitsManifest(ManifestModel):
     """Longest an attempt may take, by the clock."""
     cost_usd: Positive | None = None
     """Most that an attempt's model calls may cost."""
+    seat_turns: Annotated[int, Field(ge=1)] | None = None
+    """Most actions that each seat of a party may take."""
+
+
+class SeatManifest(ManifestModel):
+    """One seat of a party."""
+
+    name: str
+    """The seat's name, as Apps and Jobs use it."""
+    role: str = ""
+    """What the Agent in this seat is told of its part."""
+
+
+class PartyManifest(ManifestModel):
+    """The seats of a world that several Agents share."""
+
+    seats: Annotated[
+        list[
+            Annotated[
+                Annotated[SeatManifest, Tag("mapping")] | Annotated[str, Tag("text")],
+                Discriminator(text_or_mapping),
+            ]
+        ],
+        Field(min_length=2),
+    ]
+    """Names, or `{name: ..., role: ...}`; at least two, in the order in which they are served."""
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        names = [seat if isinstance(seat, str) else seat.name for seat in self.seats]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            _rules([("seats", f"two seats are named {name!r}; rename one.")])
+        return self
 
 
 class EnvironmentManifest(ResourceManifest):
@@ -272,7 +323,7 @@ class EnvironmentManifest(ResourceManifest):
         AppName,
         Annotated[
             Annotated[InlineApp, Tag("mapping")] | Annotated[Name, Tag("text")],
-            Discriminator(_text_or_mapping),
+            Discriminator(text_or_mapping),
         ],
     ] = {}
     """The Apps by the name that actions and `setup` use; a text names an App's folder. None is legal."""
@@ -284,6 +335,8 @@ class EnvironmentManifest(ResourceManifest):
     """Limits of one attempt; a Task may lower them."""
     finish: Literal["auto", "always", "never"] = "auto"
     """Whether `finish(answer)` is offered beside the Apps' actions."""
+    party: PartyManifest | None = None
+    """The seats, where several Agents share the world."""
     metadata: Json = {}
     """Free notes; the Agent never sees them."""
 
@@ -345,7 +398,7 @@ class CriterionManifest(ManifestModel):
 
     name: str
     """The criterion's name, as reviews give it."""
-    description: str
+    description: str = ""
     """What each score of the range means."""
     min_score: Finite = 0.0
     """The worst score."""
@@ -362,12 +415,42 @@ class CriterionManifest(ManifestModel):
         return self
 
 
+class CommandManifest(ManifestModel):
+    """A check that is a program; it is run on a copy of the evidence."""
+
+    command: Annotated[list[str], Field(min_length=1)]
+    """The program and its arguments, a word an entry: `[python, grade.py]`."""
+    timeout_s: Positive | None = None
+    """Longest that it may take, in seconds; None: as long as the Verifier's `timeout_s`."""
+    folder: RelativePath | None = None
+    """The folder of the files that it needs and runs in; None: this one."""
+
+
+class VerifierRuntimeManifest(ManifestModel):
+    """Where a judge works: apart from the Trial's Runtime. None: the default of kind `agent`."""
+
+    network: Literal["public"] = "public"
+    """A judge needs its model's endpoint; nothing narrower could be kept."""
+    timeout_s: Positive | None = None
+    """Longest that one model call may take, in seconds."""
+    max_attempts: Annotated[int, Field(ge=1, le=20)] | None = None
+    """How often one call is sent at most where the endpoint is busy, slow or unreachable."""
+    max_answers: Annotated[int, Field(ge=1, le=10)] | None = None
+    """How many answers one judgment may take, malformed ones included."""
+
+
 _FUNCTIONS = ("check", "reward", "hindsight")
 _KEYS_OF_KIND = {
     "deterministic": _FUNCTIONS,
     "agent": ("model", "instructions", "criteria"),
     "human": ("instructions", "criteria"),
 }
+_MORE_OF_KIND = {
+    "deterministic": ("timeout_s", "reward_timeout_s"),
+    "agent": ("base_url", "auth", "settings", "repeats", "max_chars", "runtime"),
+    "human": (),
+}
+"""The keys of a kind that may be left out."""
 
 
 class VerifierManifest(KindManifest, ResourceManifest):
@@ -376,14 +459,33 @@ class VerifierManifest(KindManifest, ResourceManifest):
     own_kinds: ClassVar[frozenset[str]] = frozenset(_KEYS_OF_KIND)
     kind: Kind = "deterministic"
     """`deterministic`, `agent` (a model judges), `human` (a person does), or a stranger's."""
-    check: CheckReference | None = None
-    """`file.py:function` of an Episode, or `total_reward`: the score."""
+    check: (
+        Annotated[
+            Annotated[CommandManifest, Tag("mapping")] | Annotated[CheckReference, Tag("text")],
+            Discriminator(text_or_mapping),
+            BeforeValidator(_no_list),
+        ]
+        | None
+    ) = None
+    """`file.py:function` of an Episode, `total_reward`, or `{command: [...]}`: the score."""
     reward: CodeReference | None = None
     """`file.py:function` of a Step: the reward of one action."""
     hindsight: CodeReference | None = None
     """`file.py:function` of the finished Trial: late credit."""
     model: str | None = None
-    """The judge's model."""
+    """The judge's model, as `provider/model`; with a `base_url` whatever that endpoint calls it."""
+    base_url: str | None = None
+    """An OpenAI-compatible endpoint that serves the judge; None: the provider's."""
+    auth: Auth | None = None
+    """`none`, or the variable that holds the key; None: the provider's own, and no key for a `base_url`."""
+    settings: Json = {}
+    """The judge's sampling settings, such as `temperature`."""
+    repeats: Annotated[int, Field(ge=1, le=100)] | None = None
+    """How many judgments are made and averaged; None: one."""
+    max_chars: Annotated[int, Field(ge=2_000, le=4_000_000)] | None = None
+    """Characters of evidence that the judge is shown at most; None: the kind's default."""
+    runtime: VerifierRuntimeManifest | None = None
+    """Where a judge works, and how patient it is."""
     instructions: str | None = None
     """What a judge or a reviewer is told."""
     criteria: list[CriterionManifest] = []
@@ -402,8 +504,10 @@ class VerifierManifest(KindManifest, ResourceManifest):
         return self
 
     def _misplaced(self) -> Iterable[tuple[str, str]]:
-        for key in dict.fromkeys(key for keys in _KEYS_OF_KIND.values() for key in keys):
-            if key in self.model_fields_set and key not in _KEYS_OF_KIND[self.kind]:
+        owned = (*_KEYS_OF_KIND.values(), *_MORE_OF_KIND.values())
+        own = (*_KEYS_OF_KIND[self.kind], *_MORE_OF_KIND[self.kind])
+        for key in dict.fromkeys(key for keys in owned for key in keys):
+            if key in self.model_fields_set and key not in own:
                 yield key, f"{key!r} has no meaning for kind {self.kind!r}; remove it."
         names = [criterion.name for criterion in self.criteria]
         for name in sorted({name for name in names if names.count(name) > 1}):
@@ -474,7 +578,7 @@ class BenchmarkManifest(ResourceManifest):
         list[
             Annotated[
                 Annotated[TaskSelection, Tag("mapping")] | Annotated[TaskPattern, Tag("text")],
-                Discriminator(_text_or_mapping),
+                Discriminator(text_or_mapping),
             ]
         ],
         Field(min_length=1),

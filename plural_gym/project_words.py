@@ -13,6 +13,7 @@ from plural_gym import kinds, refs
 from plural_gym.agent import Agent
 from plural_gym.app import App, AppDeclaration
 from plural_gym.benchmark import Benchmark
+from plural_gym.command import Command, script_of
 from plural_gym.environment import Environment, Limits, Resource, RuntimeChoice
 from plural_gym.errors import DefinitionError, UnknownName, suggest
 from plural_gym.harness import Harness, as_harness
@@ -21,6 +22,7 @@ from plural_gym.manifest_models import (
     AgentManifest,
     AppManifest,
     BenchmarkManifest,
+    CommandManifest,
     EnvironmentManifest,
     HarnessManifest,
     InlineApp,
@@ -88,6 +90,7 @@ def build_environment(found: Found, apps: Mapping[str, AppDeclaration]) -> Envir
                 resources=tuple(Resource(path=Path(path)) for path in manifest.resources),
                 limits=limits(manifest.limits) or Limits(),
                 finish=manifest.finish,
+                party=None if manifest.party is None else manifest.party.model_dump(),
                 metadata=manifest.metadata,
             )
     findings.settle()
@@ -103,11 +106,18 @@ def build_verifier(found: Found) -> Verifier:
     given: dict[str, Any] = dict(manifest.options)
     for key in ("check", "reward", "hindsight"):
         reference = getattr(manifest, key)
-        if reference is not None:
+        if isinstance(reference, CommandManifest):
+            given[key] = _command(findings, reference)
+        elif reference is not None:
             given[key] = total_reward if reference == "total_reward" else _code(findings, (key,), reference)
-    for key in ("model", "timeout_s", "reward_timeout_s"):
+    plain = ("model", "base_url", "auth", "repeats", "max_chars", "timeout_s", "reward_timeout_s")
+    for key in plain:
         if getattr(manifest, key) is not None:
             given[key] = getattr(manifest, key)
+    if manifest.settings:
+        given["settings"] = manifest.settings
+    if manifest.runtime is not None:
+        given["runtime"] = manifest.runtime.model_dump(exclude_none=True)
     if manifest.instructions is not None:
         given["instructions"] = text(findings, ("instructions",), manifest.instructions)
     if manifest.criteria:
@@ -281,6 +291,27 @@ def _declaration(findings: Findings[Any], loc: Loc, manifest: InlineApp) -> AppD
     if len(findings.problems) > before:
         return None
     return AppDeclaration(manifest.kind, options, findings.found.folder)
+
+
+def _command(findings: Findings[Any], manifest: CommandManifest) -> Command | None:
+    """The Command of a check, once the folder and the script it names are there; None where they are not."""
+    found, before = findings.found, len(findings.problems)
+    folder = found.folder
+    if manifest.folder is not None:
+        with findings.at("check", "folder"):
+            line = findings.line(("check", "folder"))
+            folder = inside(found.root, folder, manifest.folder, file=found.file, line=line)
+    script = script_of(manifest.command)
+    if script is not None and len(findings.problems) == before:
+        with findings.at("check", "command"):
+            line = findings.line(("check", "command"))
+            inside(found.root, folder, script.removeprefix("./"), file=found.file, line=line)
+    if len(findings.problems) > before:
+        return None
+    with findings.at("check", "command"):
+        own = None if manifest.folder is None else folder
+        return Command(manifest.command, timeout_s=manifest.timeout_s, folder=own)
+    return None
 
 
 def _code(findings: Findings[Any], loc: Loc, reference: str) -> Any:

@@ -84,6 +84,8 @@ def _unsolved(oracle: str, results: Sequence[dict[str, Any]], threshold: float) 
     for row in results:
         if row["score"] is not None and row["score"] >= threshold:
             continue
+        if row["status"] == "awaiting_review":  # a person would have to say
+            continue
         score = "no score" if row["score"] is None else f"score {row['score']:g}"
         why = row["stop_reason"] if row["failure"] == "none" else f"failure: {row['failure']}"
         said = "".join(

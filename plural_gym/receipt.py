@@ -41,6 +41,8 @@ class Receipt(Word):
     environment: Pin
     verifiers: tuple[Pin, ...]
     agent: Pin
+    seats: dict[str, Pin] = Field(default_factory=dict)
+    """In a party, who had which seat; `agent` is the first."""
     benchmark: Pin | None = None
     resources: dict[str, str] = Field(default_factory=dict)
     """Staged file -> content hash."""

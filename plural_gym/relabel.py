@@ -1,14 +1,13 @@
 """Relabel: what a Verifier gives on a Job's stored Trials now, shown or added to their reward ledgers.
 
-`plural verifier try` and `apply` call it; how one Trial is replayed lies in `replay.py`. Lines of
-rewards.jsonl are only ever added. Nothing here changes a score or `result.json`.
+`plural verifier try` and `apply` call it, and `reviewing.py` for the hindsight that waited for a review; how
+one Trial is replayed lies in `replay.py`. Lines of rewards.jsonl are only ever added. Nothing here changes a
+score.
 """
 
 import dataclasses
-import math
 import secrets
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +16,15 @@ from typing import Any
 from plural_gym import kinds
 from plural_gym.app import Control
 from plural_gym.errors import Fault, PluralError, UsageError
+from plural_gym.gateway.client import require
+from plural_gym.late_credit import add_run, extend, of_seat, row_of, rows_of
 from plural_gym.project import Project
+from plural_gym.receipt import Pin
 from plural_gym.records import ledger
-from plural_gym.records.atomic import write_bytes
 from plural_gym.records.job_folder import JobFolder
-from plural_gym.records.journal import Journal
-from plural_gym.records.strict_json import encode
+from plural_gym.records.reviewed import credit_due
 from plural_gym.records.trial_folder import TrialFolder
-from plural_gym.replay import NO_LOG, Replayed, replay
+from plural_gym.replay import NO_LOG, Replayed, replay, replay_hindsight
 from plural_gym.runtime import Runtime
 from plural_gym.task import Task, TaskSet
 from plural_gym.verifier import Verifier
@@ -73,8 +73,9 @@ def try_verifier(
         runtime: None: worker processes on this machine.
         log: what the Verifier's code prints goes there.
     """
+    require(verifier.models())
     with _running(runtime) as running:
-        found = _Found(verifier, job, tasks, running, log)
+        found = _Found(verifier, _Tasks(job, tasks), running, log)
         trials = [one for folder in found.folders(trial_ids) if (one := found.replay(folder))]
     return Replays(job.id, verifier.name, verifier.version, tuple(trials), found.skipped)
 
@@ -93,13 +94,14 @@ def apply_verifier(
     The run takes the place of earlier ones of the same Verifier and version; lines are only ever added. The
     Trial's return follows the newest runs; its score stays as it is.
     """
+    require(verifier.models())
     run_id = f"apply_{secrets.token_hex(6)}"
     trials = []
     try:
         with _running(runtime) as running:
-            found = _Found(verifier, job, tasks, running, log)
+            found = _Found(verifier, _Tasks(job, tasks), running, log)
             for folder in found.folders(trial_ids):
-                one = found.replay(folder, save=lambda given: _append(verifier, given, run_id, job))
+                one = found.replay(folder, save=lambda given: add_run(verifier, given, run_id, job))
                 if one is not None:
                     trials.append(one)
     finally:
@@ -107,21 +109,105 @@ def apply_verifier(
     return Replays(job.id, verifier.name, verifier.version, tuple(trials), found.skipped, run_id)
 
 
-class _Found:
-    """The Trials of a Job with the Tasks they played, and why some are left alone."""
+REVIEW_RUN = "review"
+"""The run of the credit that waited for a Trial's reviews."""
 
-    def __init__(
-        self, verifier: Verifier, job: JobFolder, tasks: TaskSet | None, runtime: Runtime, log: Path
-    ) -> None:
-        self._verifier, self._job, self._tasks = verifier, job, tasks
-        self._runtime, self._log = runtime, log
-        self.skipped: dict[str, str] = {}
+
+def credit_reviewed(
+    job: JobFolder,
+    folder: TrialFolder,
+    *,
+    tasks: TaskSet | None = None,
+    runtime: Runtime | None = None,
+    log: Path = NO_LOG,
+) -> list[Fault]:
+    """Let the hindsight functions that waited for a Trial's reviews credit it, told its reviewed score.
+
+    For the holder of its lock. Their rows are added as one run, once. A function that cannot be run, or is
+    not what it was when the Trial ran, leaves a fault that says how to run it later. Returns what failed.
+    """
+    if not any(folder.rewards(REVIEW_RUN)):
+        extend(folder.rewards_path, _reviewed_rows(job, folder, tasks, runtime, log))
+    return [
+        Fault(
+            f"verifier {row['verifier']} hindsight",
+            row["error_type"],
+            row["error_message"],
+            row["error_at"],
+        )
+        for row in folder.rewards(REVIEW_RUN)
+        if row["status"] == "error"
+    ]
+
+
+def _reviewed_rows(
+    job: JobFolder, folder: TrialFolder, tasks: TaskSet | None, runtime: Runtime | None, log: Path
+) -> list[dict[str, Any]]:
+    result, found = folder.result(), _Tasks(job, tasks)
+    pins = {pin["name"]: Pin(**pin) for pin in folder.receipt()["verifiers"]}
+    scores = {
+        seat and seat["seat"]: result["score"] if seat is None else seat["score"] for seat in result["seats"]
+    }
+    rows: list[dict[str, Any]] = []
+    with _running(runtime) as running:
+        for name in credit_due(result):
+            try:
+                task, verifier = found.pinned(str(result["task"]), pins[name])
+                for seat, score in scores.items():
+                    given = replay_hindsight(
+                        verifier, folder, task.view, running, score, _controls(task), log, seat
+                    )
+                    rows += of_seat(rows_of(verifier, given, REVIEW_RUN), seat)
+            except PluralError as error:
+                later = f"plural verifier apply {name} --job {job.id} --trial {folder.id}"
+                said = f"it could not run: {str(error).rstrip('.')}; give its credit later with: {later}"
+                fault = Fault(f"verifier {name} hindsight", "GradingFault", said, "the Job's inputs")
+                rows.append(row_of(pins[name], folder.id, REVIEW_RUN, "hindsight", None, None, fault))
+    return [row | {"source": "review"} for row in rows]
+
+
+class _Tasks:
+    """The Tasks that the Trials of a Job played."""
+
+    def __init__(self, job: JobFolder, tasks: TaskSet | None) -> None:
+        self.job = job
+        self._tasks = tasks
         self._lost: str | None = None
         self._inputs: TaskSet | None = None
         try:
             self._inputs = Project(job.inputs_path).tasks
         except PluralError as error:
             self._lost = str(error)
+
+    def get(self, name: str) -> tuple[Task, str | None]:
+        """The Task as the Job was run with, else the one at hand, with a note that says so."""
+        why = self._lost
+        if self._inputs is not None:
+            try:
+                return self._inputs.get(name), None
+            except PluralError as error:
+                why = str(error)
+        if self._tasks is None:
+            raise UsageError(f"Task {name!r} cannot be loaded: {why}")
+        note = f"Task {name!r} is the current one; the Job's own copy cannot be loaded: {why}"
+        return self._tasks.get(name), note
+
+    def pinned(self, name: str, pin: Pin) -> tuple[Task, Verifier]:
+        """A Task, and of its Verifiers the one that a Receipt pins. UsageError where it is another now."""
+        task, _ = self.get(name)
+        for verifier in task.verifiers:
+            if (verifier.name, verifier.content_hash) == (pin.name, pin.content_hash):
+                return task, verifier
+        raise UsageError(f"Verifier {pin.name!r} of Task {name!r} has changed since the Trial ran.")
+
+
+class _Found:
+    """The Trials of a Job with the Tasks they played, and why some are left alone."""
+
+    def __init__(self, verifier: Verifier, tasks: _Tasks, runtime: Runtime, log: Path) -> None:
+        self._verifier, self._job, self._tasks = verifier, tasks.job, tasks
+        self._runtime, self._log = runtime, log
+        self.skipped: dict[str, str] = {}
 
     def folders(self, trial_ids: Sequence[str] | None) -> list[TrialFolder]:
         """The Trials to replay, in the order they are named, or else in the Job's."""
@@ -152,7 +238,7 @@ class _Found:
             if not folder.result_path.exists():
                 return len(tasks), 0, 0
             result = folder.result()
-            return tasks[result["task"]], agents[result["agent"]], result["attempt"]
+            return tasks[result["task"]], agents.get(result["agent"], len(agents)), result["attempt"]
 
         return sorted(self._job.trial_ids(), key=place)
 
@@ -160,31 +246,18 @@ class _Found:
         """One Trial, and its rewards saved under its lock; None where it is left alone."""
         name = str(folder.result()["task"])
         try:
-            task, note = self._task(name)
+            task, note = self._tasks.get(name)
             guard: AbstractContextManager[None] = folder.lock() if save else nullcontext()
             with guard:
                 given = replay(self._verifier, folder, task.view, self._runtime, _controls(task), self._log)
                 if save is not None:
                     save(given)
         except PluralError as error:
-            if not self._verifier.functions():
+            if not self._verifier.runs_again:
                 raise
             self.skipped[folder.id] = str(error)
             return None
         return given if note is None else dataclasses.replace(given, notes=(*given.notes, note))
-
-    def _task(self, name: str) -> tuple[Task, str | None]:
-        """The Task as the Job was run with, else the one at hand, with a note that says so."""
-        why = self._lost
-        if self._inputs is not None:
-            try:
-                return self._inputs.get(name), None
-            except PluralError as error:
-                why = str(error)
-        if self._tasks is None:
-            raise UsageError(f"Task {name!r} cannot be loaded: {why}")
-        note = f"Task {name!r} is the current one; the Job's own copy cannot be loaded: {why}"
-        return self._tasks.get(name), note
 
 
 def _running(runtime: Runtime | None) -> AbstractContextManager[Runtime]:
@@ -209,88 +282,4 @@ def _controls(task: Task) -> dict[str, Control]:
     return {
         name: kinds.load("plural.apps", app.kind).control
         for name, app in task.environment.declarations.items()
-    }
-
-
-# --- into the ledger ---
-
-
-def _append(verifier: Verifier, given: Replayed, run_id: str, job: JobFolder) -> None:
-    """Add one run's rows to the Trial's rewards.jsonl; for the holder of its lock."""
-    folder = job.trial(given.trial_id)
-    rows = list(_rows(verifier, given, run_id))
-    replaced = {
-        row["kind"]
-        for row in folder.current_rewards()
-        if (row["verifier"], row["verifier_version"]) == (verifier.name, verifier.version)
-    }
-    # Where an earlier run gave something and this one gives nothing, a line has to say that it is nothing.
-    for kind in sorted(replaced - {row["kind"] for row in rows}):
-        rows.append(_row(verifier, given.trial_id, run_id, kind, None, None, None))
-    _extend(folder.rewards_path, rows)
-    live = [row["value"] for row in folder.current_rewards() if row["kind"] == "step"]
-    values = [value for value in live if value is not None]
-    folder.update({"return": math.fsum(values) if values else None})
-
-
-def _extend(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add rows to a journal, all of them or none, whenever this process is killed.
-
-    A part of a run would take the place of the whole run before it. So the journal grows beside its place.
-    """
-    with Journal.open(path):
-        whole = path.read_bytes() + b"".join(encode(row) + b"\n" for row in rows)
-        write_bytes(path, whole)
-
-
-def _rows(verifier: Verifier, given: Replayed, run_id: str) -> Iterator[dict[str, Any]]:
-    for reward in given.rewards:
-        yield _row(verifier, given.trial_id, run_id, "step", reward.record, reward.value, reward.fault)
-    if isinstance(given.credits, Fault):
-        yield _row(verifier, given.trial_id, run_id, "hindsight", None, None, given.credits)
-        return
-    times: dict[str, int] = {}
-    for credit in given.credits:
-        record = given.records.get(credit.event_id) or {"event_id": credit.event_id}
-        row = _row(verifier, given.trial_id, run_id, "hindsight", record, credit.value, None)
-        exchange = credit.event_id if credit.target == "model_call" else row["exchange_id"]
-        row |= {"target": credit.target, "exchange_id": exchange}
-        # A reward counts once by its id; one step may be credited several times.
-        times[credit.event_id] = count = times.get(credit.event_id, 0) + 1
-        yield row if count == 1 else row | {"reward_id": f"{row['reward_id']}-{count}"}
-
-
-def _row(
-    verifier: Verifier,
-    trial_id: str,
-    run_id: str,
-    kind: str,
-    record: Mapping[str, Any] | None,
-    value: float | None,
-    fault: Fault | None,
-) -> dict[str, Any]:
-    """A line of rewards.jsonl, with the fields that the live recorder writes."""
-    record = record or {}
-    event_id = record.get("event_id")
-    return {
-        "reward_id": f"{event_id or trial_id}-{kind}-{verifier.name}-{run_id}",
-        "ts": time.time(),
-        "verifier": verifier.name,
-        "verifier_version": verifier.version,
-        "kind": kind,
-        "target": "step",
-        "event_id": event_id,
-        "exchange_id": record.get("exchange_id"),
-        "seat": record.get("seat"),
-        "turn": record.get("turn"),
-        "app": record.get("app"),
-        "action": record.get("action"),
-        "value": value,
-        "status": "error" if fault is not None else "none" if value is None else "ok",
-        "error_type": None if fault is None else fault.type,
-        "error_message": None if fault is None else fault.message,
-        "error_at": None if fault is None else fault.at,
-        "source": "apply",
-        "run_id": run_id,
-        "code_sha256": verifier.content_hash,
     }

@@ -6,7 +6,8 @@ an unchanged Verifier gives again what it gave live, except where it asked a run
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from plural_gym.app import Control
 from plural_gym.episode import Credit, Episode, HindsightTrial, Usage, recorded_apps
 from plural_gym.errors import Fault, UsageError
+from plural_gym.grading import AttemptGrading, Grade, grade
 from plural_gym.host.client import RemoteHooks
 from plural_gym.host.hooks import HookSet
 from plural_gym.host.host import Outcome
@@ -120,22 +122,53 @@ def replay(
         UsageError: the Verifier's kind has no code to run again.
         RecordError: the Trial has not finished, or its record is damaged.
     """
-    if not verifier.functions():
+    if not verifier.runs_again:
         raise UsageError(
             f"Verifier {verifier.name!r} of kind {verifier.kind!r} has no code to run again; "
             "try and apply are for Verifiers with check, reward or hindsight functions."
         )
+    with _replaying(verifier, HookSet.of(verifier), folder, task, runtime, controls, log) as one:
+        return one.run()
+
+
+def replay_hindsight(
+    verifier: Verifier,
+    folder: TrialFolder,
+    task: TaskView,
+    runtime: Runtime,
+    score: float | None,
+    controls: Mapping[str, Control] | None = None,
+    log: Path = NO_LOG,
+    seat: str | None = None,
+) -> Replayed:
+    """Let a Verifier's hindsight function judge one finished Trial, and run nothing else of the Verifier.
+
+    Args:
+        score: what the function is told: the Trial's, or in a party that of `seat`.
+
+    The others, and what it raises, are as of `replay`.
+    """
+    hooks = HookSet(verifier.name, verifier.version, hindsight=verifier.functions()["hindsight"])
+    with _replaying(verifier, hooks, folder, task, runtime, controls, log) as one:
+        return one.credit(score, seat)
+
+
+@contextmanager
+def _replaying(
+    verifier: Verifier,
+    functions: HookSet,
+    folder: TrialFolder,
+    task: TaskView,
+    runtime: Runtime,
+    controls: Mapping[str, Control] | None,
+    log: Path,
+) -> Iterator["_Replay"]:
     result = folder.result()
     apps = dict(controls) if controls is not None else _apps_of(folder)
-    hooks = RemoteHooks(
-        lambda: runtime.open("hooks", log),
-        [HookSet.of(verifier)],
-        {verifier.name: verifier.timeouts_s()},
-        task,
-        list(apps),
-    )
+    timeouts_s = {verifier.name: verifier.timeouts_s()}
+    hooks = RemoteHooks(lambda: runtime.open("hooks", log), [functions], timeouts_s, task, list(apps))
     try:
-        return _Replay(verifier, folder, task, hooks, apps, result).run()
+        yield _Replay(verifier, folder, task, hooks, apps, result, log)
     finally:
         hooks.close()
 
@@ -151,7 +184,9 @@ class _Replay:
         hooks: RemoteHooks,
         apps: Mapping[str, Control],
         result: Mapping[str, Any],
+        log: Path,
     ) -> None:
+        self.log = log
         self.verifier, self.folder, self.task, self.hooks = verifier, folder, task, hooks
         self.apps, self.result = apps, result
         self.rewards: list[ReplayedReward] = []
@@ -164,7 +199,7 @@ class _Replay:
     def run(self) -> Replayed:
         self._play_back()
         functions, graded = self.verifier.functions(), self.result["failure"] in ("none", "grader")
-        output: VerifierOutput | Fault | None = None
+        output: Grade = None
         credits: tuple[Credit, ...] | Fault = ()
         score: float | None = None
         unread = [name for name in self.apps if name not in self.final]
@@ -172,18 +207,24 @@ class _Replay:
             self.notes.append(f"App {name!r} has no recorded State (control none); here it reads as None.")
         if graded:
             episode = self._episode()
-            if "check" in functions:
+            if self.verifier.scores:
                 output = self._check(episode)
             score = _combined(self.verifier, output, self.result)
             if "hindsight" in functions:
                 credits = self._credit(episode, score)
-        elif len(functions) > ("reward" in functions):
+        elif self.verifier.scores or "hindsight" in functions:
             said = f"the attempt was never graded (failure: {self.result['failure']})"
             self.notes.append(f"{said}, so check and hindsight have nothing to judge.")
         records = {record["event_id"]: record for record in self.trajectory}
         return Replayed(
             self.folder.id, output, tuple(self.rewards), score, credits, records, tuple(self.notes)
         )
+
+    def credit(self, score: float | None, seat: str | None) -> Replayed:
+        self._play_back()
+        credits = self._credit(self._episode(), score, seat)
+        records = {record["event_id"]: record for record in self.trajectory}
+        return Replayed(self.folder.id, None, (), score, credits, records, tuple(self.notes))
 
     def _play_back(self) -> None:
         """Read the timeline once, asking for a reward after each step as it was asked live."""
@@ -259,16 +300,27 @@ class _Replay:
             ),
         )
 
-    def _check(self, episode: Episode) -> VerifierOutput | Fault:
+    def _check(self, episode: Episode) -> Grade:
         own = [reward.value for reward in self.rewards if reward.value is not None]
-        return self.hooks.check(self.verifier.name, episode, own, self._world())
 
-    def _credit(self, episode: Episode, score: float | None) -> tuple[Credit, ...] | Fault:
+        def run(verifier: Verifier, episode: Episode) -> VerifierOutput | Fault:
+            return self.hooks.check(verifier.name, episode, own, self._world())
+
+        artifacts = self.folder.artifacts_path
+        grades = grade(
+            [self.verifier], lambda verifier: AttemptGrading(episode, artifacts, run, verifier, self.log)
+        )
+        return grades.given[self.verifier.name]
+
+    def _credit(
+        self, episode: Episode, score: float | None, seat: str | None = None
+    ) -> tuple[Credit, ...] | Fault:
         if self.result["status"] == "awaiting_review":
             self.notes.append("the Trial awaits a review; hindsight waits for the reviewed score.")
             return ()
-        calls = [{**call, "event_id": call["exchange_id"]} for call in self.folder.exchanges()]
-        trial = HindsightTrial(score, episode.apps, episode.task, episode.trajectory, calls)
+        own = (call for call in self.folder.exchanges() if call["purpose"] == "agent")
+        calls = [{**call, "event_id": call["exchange_id"]} for call in own]
+        trial = HindsightTrial(score, episode.apps, episode.task, episode.trajectory, calls, seat)
         given = self.hooks.hindsight(self.verifier.name, trial, self._world())
         return given if isinstance(given, Fault) else tuple(given)
 

@@ -5,17 +5,23 @@ It holds its Session in closures rather than attributes, so that reward, score a
 
 import copy
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
 from plural_gym.agent import Agent
 from plural_gym.environment import FINISH
-from plural_gym.errors import ActionRejected, EpisodeOver, MachineError, UsageError
+from plural_gym.errors import ActionRejected, AppFault, EpisodeOver, MachineError, UsageError
+from plural_gym.host.host import Outcome
+from plural_gym.host.party import PartySession
 from plural_gym.host.session import Session
 from plural_gym.records.strict_json import legible
 from plural_gym.state import freeze_value, thaw
+
+WAIT_S = 1.0
+"""Longest that a waiting seat sleeps before it looks again."""
 
 
 class SeatedAgent:
@@ -59,16 +65,9 @@ class SeatDoor:
                 if closed.is_set():
                     raise EpisodeOver(f"the episode is over ({session.stop_reason or 'closed'}).")
                 if finish and name == "finish":
-                    unknown = [key for key in arguments if key != "answer"]
-                    if unknown:
-                        raise ActionRejected(f"finish: {unknown[0]} is no argument (it takes: answer).")
-                    session.finish(json_answer(arguments.get("answer")))
+                    session.finish(_answer_of(arguments))
                     return None
-                if isinstance(name, str):
-                    outcome = session.act(name, arguments)
-                else:
-                    said = ascii(name)[:80]
-                    outcome = session.reject(said, f"an action is named by a string, got {said}.")
+                outcome = _taken(session, name, arguments, None)
                 if outcome.fault is not None:
                     raise EpisodeOver("the action failed, and the episode ends.")
                 if outcome.error is not None:
@@ -81,14 +80,17 @@ class SeatDoor:
             with lock:
                 closed.set()
 
-        self._act = act
-        self._close = close
-        self._shown = shown
-
         def over() -> bool:
             return closed.is_set() or session.stop_reason is not None
 
-        self._over = over
+        def leave(answer: Any) -> None:
+            with lock:
+                if answer is not None and session.answer is None and not closed.is_set():
+                    session.answer = answer
+
+        self._act, self._close, self._leave = act, close, leave
+        self._view: Callable[[], Any] = lambda: shown[0]
+        self._shown, self._over = shown, over
 
     @property
     def observation(self) -> Any:
@@ -110,12 +112,108 @@ class SeatDoor:
         return self._act(name, arguments)
 
     def view(self) -> Any:
-        """What can be seen now."""
-        return self._shown[0]
+        """What can be seen now. In a party it waits until this seat may act or the episode is over for it."""
+        return self._view()
 
     def close(self) -> None:
         """Take no more actions; waits for one that is under way."""
         self._close()
+
+    def leave(self, answer: Any) -> None:
+        """The Agent plays no more, and gives this answer; None for none."""
+        self._leave(answer)
+
+
+class PartyDoor(SeatDoor):
+    """One Agent's seat in a party. Every seat's thread waits for its turn on the same condition."""
+
+    def __init__(
+        self,
+        session: PartySession,
+        agent: Agent,
+        tools: list[dict[str, Any]],
+        finish: bool,
+        seat: str,
+        turns: threading.Condition,
+    ) -> None:
+        closed = threading.Event()
+        self.agent = SeatedAgent(agent)
+        self.actions = [*tools, FINISH.tool()] if finish else tools
+        # What is seen first: nobody acts before every door is there.
+        shown: list[Any] = [None]
+
+        def look() -> None:
+            # An App that fails here has ended the episode, and nothing is told of why.
+            with suppress(AppFault):
+                shown[0] = copy.deepcopy(session.view(seat))
+
+        look()
+
+        def over() -> bool:
+            gone = seat in session.left or seat in session.out
+            return closed.is_set() or session.stop_reason is not None or gone
+
+        def wait() -> None:
+            """Until this seat may act, or may act no more."""
+            while not over() and seat not in session.movers:
+                turns.wait(WAIT_S)
+
+        def act(name: Any, arguments: dict[str, Any]) -> Any:
+            with turns:
+                wait()
+                if over():
+                    raise EpisodeOver(f"the episode is over for seat {seat!r}.")
+                try:
+                    if finish and name == "finish":
+                        session.finish(_answer_of(arguments), seat)
+                        return None
+                    outcome = _taken(session, name, arguments, seat)
+                finally:
+                    turns.notify_all()
+                if outcome.fault is not None:
+                    raise EpisodeOver("the action failed, and the episode ends.")
+                if outcome.error is not None:
+                    shown[0] = {"error": outcome.error}
+                    raise ActionRejected(outcome.error)
+                shown[0] = copy.deepcopy(outcome.observation)
+                return copy.deepcopy(outcome.observation)
+
+        def view() -> Any:
+            with turns:
+                wait()
+                if not closed.is_set() and seat in session.movers:
+                    look()
+                return copy.deepcopy(shown[0])
+
+        def close() -> None:
+            with turns:
+                closed.set()
+                turns.notify_all()
+
+        def leave(answer: Any) -> None:
+            with turns:
+                if not closed.is_set():
+                    session.leave(seat, answer)
+                turns.notify_all()
+
+        self._act, self._view, self._close, self._leave = act, view, close, leave
+        self._shown, self._over = shown, over
+
+
+def _answer_of(arguments: Mapping[str, Any]) -> Any:
+    """The answer that `finish` was given. Raises ActionRejected for any other argument."""
+    unknown = [key for key in arguments if key != "answer"]
+    if unknown:
+        raise ActionRejected(f"finish: {unknown[0]} is no argument (it takes: answer).")
+    return json_answer(arguments.get("answer"))
+
+
+def _taken(session: Session, name: Any, arguments: dict[str, Any], seat: str | None) -> Outcome:
+    """What an action came to, whatever it was named by."""
+    if isinstance(name, str):
+        return session.act(name, arguments, seat)
+    said = ascii(name)[:80]
+    return session.reject(said, f"an action is named by a string, got {said}.", seat=seat)
 
 
 def json_answer(answer: Any) -> Any:

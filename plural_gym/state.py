@@ -61,11 +61,13 @@ class State(BaseModel, metaclass=_StateMeta):
     )
 
 
+@functools.cache
 def maker(state_class: type[State]) -> Callable[[Mapping[str, Any]], State]:
     """The function that makes a State of this class: its defaults, then a Task's setup, validated.
 
-    A State of plain fields is validated once for each setup and copied from then on, which costs a third.
-    Validators may therefore depend on the fields alone.
+    A State of plain fields is validated once for each setup and copied from then on, which costs a third; all
+    Apps of a process share that, for hundreds may play the same thousands of Tasks. Validators may therefore
+    depend on the fields alone.
     """
     validate = state_class.__pydantic_validator__.validate_python
     copy_fields = copier(state_class)
@@ -76,7 +78,13 @@ def maker(state_class: type[State]) -> Callable[[Mapping[str, Any]], State]:
     def made(setup: Mapping[str, Any]) -> State:
         found = known.get(id(setup))
         if found is not None and found[1] == setup:
-            return _copied(state_class, copy_fields(found[2]), found[3])
+            # A State of fields that were validated before: `model_construct`, at a tenth of its cost.
+            copied = _new(state_class)
+            _set_fields(copied, copy_fields(found[2]))
+            _set_given(copied, found[3].copy())
+            _set_extra(copied, None)
+            _set_private(copied, None)
+            return copied
         state: State = validate(dict(setup))
         if _PLAIN.issuperset(map(type, setup.values())):
             if len(known) >= _KNOWN_SETUPS:
@@ -103,16 +111,6 @@ _set_fields, _set_given, _set_extra, _set_private = (
 )
 
 
-def _copied(state_class: type[State], fields: Values, given: set[str]) -> State:
-    """A State with fields that were validated before: what `model_construct` does, at a tenth of its cost."""
-    state = _new(state_class)
-    _set_fields(state, fields)
-    _set_given(state, given.copy())
-    _set_extra(state, None)
-    _set_private(state, None)
-    return state
-
-
 def _made_of_fields_alone(state_class: type[State]) -> bool:
     """Whether equal setups make equal States: no code of the class runs beside its validators."""
     if state_class.__pydantic_custom_init__ or state_class.__pydantic_post_init__ is not None:
@@ -137,12 +135,17 @@ def freeze_value(value: Any) -> bytes:
         pydantic_core.PydanticSerializationError: the value has no JSON form.
     """
     try:
-        return to_json(value, inf_nan_mode="strings", fallback=_numpy_value)
+        return json_bytes(value)
     except PydanticSerializationError:
         if not isinstance(value, (dict, list)):
             raise
         # Half a surrogate pair somewhere inside? Then its escape; anything else fails again.
-        return to_json(legible(value), inf_nan_mode="strings", fallback=_numpy_value)
+        return json_bytes(legible(value))
+
+
+def json_bytes(value: Any) -> bytes:
+    """What `freeze_value` gives, of a value whose texts are whole. Raises as it does."""
+    return to_json(value, inf_nan_mode="strings", fallback=_numpy_value)
 
 
 def _numpy_value(value: Any) -> Any:
@@ -176,26 +179,36 @@ def check_setup(state_class: type[State], setup: dict[str, Any]) -> State:
 @functools.cache
 def copier(state_class: type[State]) -> Callable[[Values], Values] | None:
     """A function `fields -> fresh fields` for a class of plain fields only; None for any other class."""
-    text = copy_text(state_class, "fields")
-    if text is None:
+    lines = copy_lines(state_class)
+    if not lines:
         return None
+    written = "".join(f"    {line}\n" for line in lines)
+    scope: dict[str, Any] = {}
     # In this file's name, so that no line of it is taken for the author's.
-    compiled: Callable[[Values], Values] = eval(compile(f"lambda fields: {text}", __file__, "eval"))
+    exec(compile(f"def copy(fields):\n{written}    return copied", __file__, "exec"), scope)
+    compiled: Callable[[Values], Values] = scope["copy"]
     return compiled
 
 
-def copy_text(state_class: type[State], fields: str) -> str | None:
-    """The expression that copies the mapping of this name; None where `copier` is None."""
+def copy_lines(state_class: type[State]) -> tuple[str, ...]:
+    """Lines that copy the mapping `fields` into a `copied`; none where `copier` is None."""
     decorators = state_class.__pydantic_decorators__
     if decorators.computed_fields or decorators.field_serializers or decorators.model_serializers:
-        return None
-    parts = []
+        return ()
+    containers = []
     for name, field in state_class.model_fields.items():
         shape = _shape(field.annotation)
         if shape is None or field.exclude or any(hasattr(extra, "func") for extra in field.metadata):
-            return None
-        parts.append(f"{name!r}: {fields}[{name!r}]" + (".copy()" if shape == "container" else ""))
-    return f"{{{', '.join(parts)}}}"
+            return ()
+        if shape == "container":
+            containers.append(name)
+    fields = ", ".join(f"{name!r}: copied[{name!r}]" for name in state_class.model_fields)
+    return (
+        "copied = fields.copy()",  # which copies the keys in one go
+        f"if len(copied) != {len(state_class.model_fields)}:",  # beside the fields may stand more
+        f"    copied = {{{fields}}}",
+        *(f"copied[{name!r}] = copied[{name!r}].copy()" for name in containers),
+    )
 
 
 def _shape(annotation: Any) -> Literal["scalar", "container"] | None:

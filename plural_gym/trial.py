@@ -3,13 +3,15 @@
 `TrialPlan` is a Trial before it runs, `Trial` reads one from its folder; `execution.py` plays and grades it.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from plural_gym.agent import Agent
 from plural_gym.receipt import Pin, Receipt
 from plural_gym.records.trial_folder import TrialFolder
 from plural_gym.refs import origin
+from plural_gym.review import Review, reviews_of
 from plural_gym.task import Task
 
 
@@ -25,11 +27,27 @@ class TrialPlan:
     """Counted from 1."""
     task: Task
     agent: Agent
+    """Who plays; in a party, who has the first seat."""
     seed: int
     benchmark: Pin | None = None
     mode: str = "eval"
     why_not: tuple[str, ...] = ()
     """Why the inputs cannot be loaded again; empty where they can."""
+    seats: Mapping[str, Agent] = field(default_factory=dict)
+    """In a party, who has which seat, in the order of the seats."""
+    line_up: str = ""
+    """What the Agents of a party are called together; "" for a single Agent."""
+
+    @property
+    def agents(self) -> Mapping[str | None, Agent]:
+        """Every Agent by its seat; {None: agent} for a single one."""
+        found: dict[str | None, Agent] = {None: self.agent}
+        return found if not self.seats else {seat: agent for seat, agent in self.seats.items()}
+
+    @property
+    def player(self) -> str:
+        """Who plays, as results name it: the Agent, or the line-up."""
+        return self.line_up or self.agent.name
 
 
 def why_not_rerunnable(task: Task, agent: Agent) -> tuple[str, ...]:
@@ -100,6 +118,11 @@ class Trial:
     def steps(self) -> list[dict[str, Any]]:
         """The Environment steps, with every App's State before and after."""
         return list(self.folder.steps())
+
+    @property
+    def reviews(self) -> list[Review]:
+        """What people have said of it, by Human Verifier."""
+        return reviews_of(self.folder)
 
     @property
     def receipt(self) -> Receipt:

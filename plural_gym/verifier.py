@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
 from plural_gym.errors import DefinitionError, Fault, GradingFault, UsageError
 from plural_gym.identity import content_hash
@@ -18,7 +18,10 @@ from plural_gym.records.strict_json import legible
 from plural_gym.word import Number, Word
 
 if TYPE_CHECKING:
+    from plural_gym.command import Command, Ran
     from plural_gym.episode import Episode
+    from plural_gym.model import Completion, ModelChoice, ModelRequest
+    from plural_gym.review import Rubric
 
 Hook = Literal["check", "reward", "hindsight"]
 
@@ -63,6 +66,18 @@ class RubricCriterion(Word):
                 f"max_score {self.max_score:g}"
             )
         return self
+
+
+def _named_apart(criteria: tuple[RubricCriterion, ...]) -> tuple[RubricCriterion, ...]:
+    names = [criterion.name for criterion in criteria]
+    doubled = next((name for name in names if names.count(name) > 1), None)
+    if doubled is not None:
+        raise ValueError(f"two criteria are named {doubled!r}; scores are given by name")
+    return criteria
+
+
+Criteria = Annotated[tuple[RubricCriterion, ...], Field(min_length=1), AfterValidator(_named_apart)]
+"""What a rubric consists of: at least one criterion, no two of one name."""
 
 
 def rubric_score(criteria: Sequence[RubricCriterion], scores: Mapping[str, float]) -> float:
@@ -144,6 +159,24 @@ class Grading(Protocol):
         """What the Verifier's own check function says, run beside the Apps in a process that can be ended."""
         ...
 
+    def run_command(self, command: "Command") -> "Ran":
+        """How a program ended that was run on a copy of the evidence.
+
+        Raises:
+            GradingFault: it cannot be run.
+            MachineError: there is no place or no process for it.
+        """
+        ...
+
+    def complete(self, request: "ModelRequest") -> "Completion":
+        """What a model answers; recorded with the Trial, and apart from what the Agent used.
+
+        Raises:
+            RequestRefused: the endpoint does not take the request.
+            MachineError: it cannot be reached.
+        """
+        ...
+
 
 class Verifier(Word):
     """A grader of finished attempts, and where it has a reward function, of single actions.
@@ -179,9 +212,23 @@ class Verifier(Word):
         """
         return grading.run_check()
 
+    @property
+    def rubric(self) -> "Rubric | None":
+        """What a person is asked, where `grade` leaves the score to one; None where it never does."""
+        return None
+
     def functions(self) -> dict[Hook, Callable[..., Any]]:
         """Author code that runs beside the Apps, by hook."""
         return {}
+
+    def models(self) -> "tuple[ModelChoice, ...]":
+        """The models that it asks, so that a missing key is found before a Job runs."""
+        return ()
+
+    @property
+    def runs_again(self) -> bool:
+        """Whether it can be run on a stored Trial: it has functions, a program, or a model to ask."""
+        return bool(self.functions() or self.models())
 
     def timeouts_s(self) -> dict[Hook, float]:
         """Seconds after which a worker gives a hook up."""

@@ -1,5 +1,6 @@
 """The shipped ids reach Gymnasium when Gymnasium is imported, and no sooner."""
 
+import subprocess
 import sys
 
 from plural_gym.announce import _Arrival, announce
@@ -15,4 +16,13 @@ def test_with_gymnasium_imported_nothing_waits_for_it() -> None:
 
 
 def test_other_imports_pass_by() -> None:
-    assert _Arrival().find_spec("json", None) is None
+    assert _Arrival({"gymnasium"}).find_spec("json", None) is None
+
+
+def test_the_shipped_parties_reach_pettingzoo_when_it_is_imported() -> None:
+    code = (
+        "import plural_gym, sys; assert 'pettingzoo' not in sys.modules; import pettingzoo; "
+        "print(type(pettingzoo.make('aec', 'plural/KuhnPoker-v0')).__name__)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert said.stdout.strip() == "PartyEnv", said.stderr

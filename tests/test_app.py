@@ -1,13 +1,17 @@
 """App: what its class tells an Agent, and how wrong input is explained."""
 
+import re
+from datetime import date
+from enum import Enum
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import pytest
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
 from typing_extensions import TypedDict
 
 from plural_gym.app import App, AppDeclaration, LiveApp, action, explain_rejection, read_actions, settle
-from plural_gym.errors import DefinitionError
+from plural_gym.errors import ActionRejected, DefinitionError
 
 
 class Place(TypedDict):
@@ -134,6 +138,65 @@ def positional(self: Any, word: str, /) -> None:
 
 def defaulted(self: Any, word: Any = Machine()) -> None:  # noqa: B008
     pass
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Strictly(BaseModel):
+    model_config = ConfigDict(strict=True)
+    day: date
+    tags: set[str]
+
+
+class Clerk(App):
+    @action
+    def note(self, given: Any, number: int = 0, colour: Colour = Colour.RED) -> str:
+        """Note anything."""
+        return str(given)
+
+    @action
+    def file(self, sheet: Strictly, day: Annotated[date, Strict()]) -> str:
+        """File a sheet."""
+        return str(sheet)
+
+
+def test_arguments_are_read_by_the_rules_of_json() -> None:
+    note, file = read_actions(Clerk)
+    today = date(2024, 2, 29)
+    sheet = {"day": "2024-02-29", "tags": ["a", "b"]}
+    read = file.validate({"sheet": sheet, "day": "2024-02-29"})
+    assert read == {"sheet": Strictly(day=today, tags={"a", "b"}), "day": today}
+    assert file.validate({"sheet": read["sheet"], "day": today}) == read
+    assert note.validate({"given": np.array([1, 2]), "number": np.int64(3), "colour": Colour.RED}) == {
+        "given": [1, 2],
+        "number": 3,
+        "colour": Colour.RED,
+    }
+    with pytest.raises(ValidationError, match="valid integer"):
+        note.validate({"given": 1, "number": Colour.RED})
+
+
+def test_what_an_action_gets_is_its_own() -> None:
+    (note, _), sent = read_actions(Clerk), [1]
+    note.validate({"given": sent})["given"].append(2)
+    assert sent == [1]
+
+
+def test_what_is_no_json_value_is_rejected() -> None:
+    note, _ = read_actions(Clerk)
+    endless: list[Any] = []
+    endless.append(endless)
+    for value, kind in (
+        (object(), "object"),
+        (endless, "list"),
+        ("\ud83d", "str"),
+        ({"a": "\ud83d"}, "dict"),
+    ):
+        said = f"note: given is, or holds, what has no JSON form: a {kind}."
+        with pytest.raises(ActionRejected, match=re.escape(said)):
+            note.validate({"number": 1, "given": value, "colour": "blue"})
 
 
 @pytest.mark.parametrize(

@@ -193,9 +193,65 @@ def test_an_expected_fault_that_does_not_come_fails_the_case(case: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize("attempt", ["episode: {FILES}", "play: {task: count/a, FILES}"])
+def test_files_that_the_agent_produced_may_be_written_out(case: Any, workshop: Any, attempt: str) -> None:
+    code = """
+    from plural import VerifierOutput
+
+    def check(episode):
+        return VerifierOutput(score=1.0, scores={row["path"]: row["size"] for row in episode.artifacts})
+    """
+    workshop.write("verifiers/plain/verify.py", code)
+    workshop.write("verifiers/plain/verifier.yaml", "name: plain\nversion: 0.1.0\ncheck: verify.py:check\n")
+    text = f"name: x\n{attempt}\n".replace("FILES", 'files: {a.txt: "four", sub/b.md: "ü"}')
+    result = case(text + "expect: {scores: {a.txt: 4, sub/b.md: 2}}\n", "plain")
+    assert result.passed, told(result)
+
+
+def test_what_a_check_changes_in_its_record_hindsight_does_not_see(case: Any, workshop: Any) -> None:
+    code = """
+    from plural import VerifierOutput
+
+    def check(episode):
+        episode.trajectory[0].clear()
+        episode.task.info.clear()
+        episode.apps["app"].final.clear()
+        return VerifierOutput(score=1.0)
+
+    def late(trial):
+        if trial.task.info == {"k": 1} and trial.apps["app"].final == {"n": 1}:
+            yield trial.credit(trial.steps("add")[0]["event_id"], 0.5)
+    """
+    workshop.write("verifiers/plain/verify.py", code)
+    manifest = "name: plain\nversion: 0.1.0\ncheck: verify.py:check\nhindsight: verify.py:late\n"
+    workshop.write("verifiers/plain/verifier.yaml", manifest)
+    text = "name: x\nepisode: {state: {n: 1}, info: {k: 1}, steps: [{action: add}]}\n"
+    result = case(text + "expect: {score: 1.0, credit: [0.5]}\n", "plain")
+    assert result.passed, told(result)
+
+
+def test_a_number_may_be_bounded(case: Any) -> None:
+    bounded = PLAYED.replace("score: 1\n", "score: {min: 0.5, max: 1}\n").replace("{n: 5,", "{n: {max: 5},")
+    assert case(bounded).passed
+    assert told(case(bounded.replace("min: 0.5, max: 1", "min: 1.5").replace("{max: 5}", "{max: 4}"))) == [
+        "score: expected at least 1.5, got 1",
+        "scores.n: expected at most 4, got 5",
+    ]
+    for wrong, message in (
+        ("{}", "bounds name none; write {min: 0.5}, {max: 0.5}, or both (in 'expect.score')."),
+        ("{min: 2, max: 1}", "'max' 1 is below 'min' 2; no number lies between them (in 'expect.score')."),
+        ("{least: 1}", "unknown key 'least' in 'expect.score'"),
+    ):
+        assert message in told(case(PLAYED.replace("score: 1\n", f"score: {wrong}\n")))[0]
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        (
+            "name: x\nepisode: {files: {../a: x}}\nexpect: {score: 1}\n",
+            "2: key '../a' in 'episode.files' must be a path without '..'",
+        ),
         ("name: x\nexpect: {score: 1}\n", "1: a case holds one attempt: either 'episode' or 'play'."),
         ("name: x\nplay: {task: count/a}\nexpect: {}\n", "3: 'expect' names nothing"),
         (

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from plural_gym import execution as trial_module
-from plural_gym import grading
+from plural_gym import grading, playing
 from plural_gym.agent import Agent
 from plural_gym.environment import Environment, Limits
 from plural_gym.errors import EpisodeOver, MachineError
@@ -151,7 +150,7 @@ def test_an_action_past_the_time_limit_ends_the_episode(task: Any, run: Callable
 def test_a_harness_that_ignores_the_end_cannot_hold_the_job(
     task: Any, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial_module, "ANSWER_S", 0.3)
+    monkeypatch.setattr(playing, "ANSWER_S", 0.3)
     over = threading.Event()
 
     def deaf(task: Any, seat: Any) -> None:

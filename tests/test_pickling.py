@@ -11,7 +11,7 @@ import pickle, sys
 env = pickle.load(sys.stdin.buffer)
 env.reset(seed=5)
 observation, reward, *_ = env.step({"action": "guess", "arguments": {"word": "slate"}})
-print(len(env._tasks), observation["text"], reward)
+print(env.plans.count, observation["text"], reward)
 """
 
 
@@ -23,7 +23,7 @@ def test_an_environment_with_a_projects_tasks_goes_to_a_fresh_interpreter() -> N
     packed = pickle.dumps(env)
     assert len(packed) < 20_000, "Tasks travel by name"
     seen = subprocess.run([sys.executable, "-c", PLAYS], input=packed, check=True, capture_output=True)
-    assert seen.stdout.decode().strip() == f"{len(env._tasks)} {observation['text']} {reward}"
+    assert seen.stdout.decode().strip() == f"{env.plans.count} {observation['text']} {reward}"
 
 
 def test_a_set_of_tasks_and_each_part_of_it_come_back_equal() -> None:

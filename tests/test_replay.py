@@ -2,9 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +11,7 @@ import pytest
 from plural_gym.errors import Fault, RecordError, UsageError
 from plural_gym.job import JobResult
 from plural_gym.project import Project
-from plural_gym.records import journal, ledger
+from plural_gym.records import ledger
 from plural_gym.records.job_folder import JobStore
 from plural_gym.relabel import apply_verifier, try_verifier
 from plural_gym.replay import replay
@@ -481,30 +478,3 @@ def test_a_verifier_that_cannot_be_imported_is_a_fault_of_each_hook(
     [one] = try_verifier(verifier, result.folder, runtime=runtime).trials
     assert one.output is not None and one.score is None
     assert len(one.faults) == len(one.rewards) + 2
-
-
-def test_a_run_that_is_killed_while_it_is_added_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
-    path = tmp_path / "rewards.jsonl"
-    path.write_text('{"run": "live"}\n')
-    script = """
-import sys
-from pathlib import Path
-from plural_gym.relabel import _extend
-
-for run in range(1_000_000):
-    _extend(Path(sys.argv[1]), [{"run": run, "text": "x" * 2000} for _ in range(500)])
-"""
-    size, runs = path.stat().st_size, []
-    for wait_s in (0.0, 0.003, 0.011, 0.02):
-        process = subprocess.Popen([sys.executable, "-c", script, str(path)])
-        deadline = time.monotonic() + 30
-        while path.stat().st_size == size and time.monotonic() < deadline:
-            time.sleep(0.001)
-        time.sleep(wait_s)
-        process.kill()
-        process.wait()
-        rows = list(journal.read(path))
-        assert rows[0] == {"run": "live"} and len(rows) > 1
-        assert (len(rows) - 1) % 500 == 0
-        size, runs = path.stat().st_size, [*runs, len(rows)]
-    assert runs == sorted(runs) and not (tmp_path / "rewards.jsonl.torn").exists()

@@ -2,9 +2,10 @@
 
 from typing import Literal
 
-from plural import App, State, action
+from plural import App, Board, Cell, State, action
 
 Category = Literal["billing", "bug", "account", "shipping"]
+STAGES = ("open", "triaged", "drafted", "resolved")
 
 
 class Ticket(State):
@@ -91,6 +92,21 @@ class Desk(App):
             raise ValueError("send a reply before you resolve the ticket")
         ticket.status = "resolved"
         return "ticket resolved"
+
+    def board(self) -> Board:
+        """The ticket as the desk's staff would see it; never the right category."""
+        ticket = self.state
+        reached = STAGES.index(ticket.status)
+        colors = ["green"] * reached + ["blue"] + ["#30363d"] * (len(STAGES) - 1 - reached)
+        facts = {
+            "From": ticket.customer,
+            "Wrote": ticket.issue,
+            "Filed as": ticket.category or "–",
+            "Reply": ticket.draft_reply or "–",
+            "Sent": "yes" if ticket.sent else "no",
+        }
+        rows = [[Cell(name, color="grey"), value] for name, value in facts.items()]
+        return Board([map(Cell, STAGES, colors), *rows], title="Ticket")
 
     def terminated(self) -> bool:
         """The ticket was resolved."""

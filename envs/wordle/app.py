@@ -4,16 +4,19 @@ The game tells the Agent marks and nothing else. What a guess is worth is decide
 """
 
 import functools
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import field_validator
+from pydantic import ValidationInfo, field_validator
 
-from plural import App, State, action
+from plural import App, Board, Cell, State, action
 
 HERE = Path(__file__).parent
 GUESSES = 6
 """Guesses in one game; rejected ones do not count."""
+TILES = {"g": "#538d4e", "y": "#b59f3b", "-": "#3a3a3c"}
+"""What each mark looks like on the board."""
 
 
 def _accepted_words() -> dict[str, tuple[str, str, str, str, str, str]]:
@@ -77,6 +80,8 @@ def _colour_repeated(guess: str, secret: str) -> str:
 class Game(State):
     """One game of Wordle."""
 
+    words: list[str] = []
+    """The words that may be guessed in this game; empty: all of `words.txt`."""
     secret: str = ""
     """The word to find; empty until `reset` draws one, where the Task sets none."""
     guesses: list[str] = []
@@ -85,11 +90,22 @@ class Game(State):
     """The marks of each guess: five of `g`, `y` and `-`."""
     status: Literal["playing", "won", "lost"] = "playing"
 
+    @field_validator("words")
+    @classmethod
+    def _words_are_of_the_list(cls, words: list[str]) -> list[str]:
+        unknown = next((word for word in words if word not in ACCEPTED), None)
+        if unknown is not None:
+            raise ValueError(f"{unknown!r} is no lowercase five-letter word of words.txt")
+        return words
+
     @field_validator("secret")
     @classmethod
-    def _secret_is_a_word(cls, secret: str) -> str:
+    def _secret_is_a_word(cls, secret: str, info: ValidationInfo) -> str:
         if secret and secret not in ACCEPTED:
             raise ValueError("the secret must be a lowercase five-letter word of words.txt")
+        words = info.data.get("words")
+        if secret and words and secret not in words:
+            raise ValueError("the secret must be one of the words that may be guessed")
         return secret
 
 
@@ -97,12 +113,17 @@ class Wordle(App):
     """A game of Wordle: find the secret five-letter word in six guesses."""
 
     state: Game
+    few: frozenset[str] = frozenset()
+    """The words of a smaller game, to look them up."""
 
     def reset(self, task: object) -> None:
         """Draw a secret where the Task's setup gave none."""
-        if not self.state.secret:
-            words = drawn_words()
-            self.state.secret = words[int(self.rng.integers(len(words)))]
+        game = self.state
+        if game.words:
+            self.few = frozenset(game.words)
+        if not game.secret:
+            words = game.words or drawn_words()
+            game.secret = words[int(self.rng.integers(len(words)))]
 
     @action
     def guess(self, word: str) -> str:
@@ -117,8 +138,9 @@ class Wordle(App):
             word: An English word of five letters. Any other is rejected and does not use up a guess.
         """
         game = self.state
-        if word not in ACCEPTED:
-            word = _accepted(word)
+        words = self.few or ACCEPTED
+        if word not in words:
+            word = _accepted(word, words)
         marks, guesses = colour(word, game.secret), game.guesses
         guesses.append(word)
         game.marks.append(marks)
@@ -130,15 +152,36 @@ class Wordle(App):
         v, w, x, y, z = marks
         return f"{a}={v} {b}={w} {c}={x} {d}={y} {e}={z}"
 
+    def is_legal(self, action: str, arguments: Mapping[str, str] | None = None) -> bool:
+        """A guess is legal while it is a word of the game that was not guessed before."""
+        if arguments is None:
+            return True
+        word = arguments["word"]
+        words = self.few or ACCEPTED
+        if word not in words:
+            word = word.strip().lower()
+        return word in words and word not in self.state.guesses
+
+    def board(self) -> Board:
+        """The guesses as coloured tiles; the secret only once the game is lost."""
+        game = self.state
+        rows = [
+            [Cell(letter.upper(), TILES[mark]) for letter, mark in zip(word, marks, strict=True)]
+            for word, marks in zip(game.guesses, game.marks, strict=True)
+        ]
+        empty = [[Cell()] * 5] * (GUESSES - len(rows))
+        lost = f"the word was {game.secret.upper()}" if game.status == "lost" else ""
+        return Board(rows + empty, caption=lost, tiles=True)
+
     def terminated(self) -> bool:
         """The word was found, or six guesses were made."""
         return self.state.status != "playing"
 
 
-def _accepted(word: str) -> str:
-    """`word` without capitals and surrounding space; refuses what is no word of the list."""
+def _accepted(word: str, words: Collection[str]) -> str:
+    """`word` without capitals and surrounding space; refuses what is none of the words of this game."""
     tidy = word.strip().lower()
-    if tidy in ACCEPTED:
+    if tidy in words:
         return tidy
     if len(tidy) != 5:
         raise ValueError(f"{word[:40]!r} has {len(tidy)} letters; guess a word of five")

@@ -8,10 +8,16 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from plural_gym.app import ActionSpec, App, AppDeclaration, Control, LiveApp, read_actions, settle
+from plural_gym.board import Board
 from plural_gym.errors import CheckpointError, DefinitionError
-from plural_gym.state import Frozen, State, check_setup, copier, copy_text, freezer, maker
+from plural_gym.state import Frozen, State, check_setup, copier, copy_lines, freezer, maker
 from plural_gym.step import TaskView
 
+_CALLED = (
+    *("reset", "terminated", "truncated", "board", "is_legal", "rng"),
+    *("turn", "view", "eliminated", "forfeit"),
+)
+"""What the host calls by name."""
 _GIVEN = frozenset({"resources", "task"})
 """Attributes the host gives and a checkpoint leaves out."""
 
@@ -39,9 +45,10 @@ def check_class(app_class: type[App]) -> None:
     """Hold an App class to what the host calls.
 
     Raises:
-        DefinitionError: an action under a name the host uses, or a `reset` that does not take the Task.
+        DefinitionError: an action under a name the host uses, a `reset` that does not take the Task, or an
+            `is_legal` that the host cannot call.
     """
-    for name in ("reset", "terminated", "truncated", "rng"):
+    for name in _CALLED:
         if hasattr(inspect.getattr_static(app_class, name), "__plural_action__"):
             raise DefinitionError(
                 f"App {app_class.__name__}: an action cannot be named {name!r}: the host calls that."
@@ -52,6 +59,27 @@ def check_class(app_class: type[App]) -> None:
         raise DefinitionError(
             f"App {app_class.__name__}: reset takes the Task; write def reset(self, task)."
         ) from None
+    try:
+        inspect.signature(app_class.is_legal).bind(None, "", None)
+    except TypeError:
+        raise DefinitionError(
+            f"App {app_class.__name__}: is_legal takes an action's name and its arguments; write "
+            "def is_legal(self, action, arguments=None)."
+        ) from None
+    if inspect.iscoroutinefunction(app_class.is_legal):
+        raise DefinitionError(
+            f"App {app_class.__name__}: is_legal answers at once; write def is_legal, without async."
+        )
+
+
+def _takes_attributes(app_class: type[App]) -> bool:
+    """Whether the class leaves making its instances, and setting what the host gives, to Python."""
+    given = ("_entropy", "resources", "seat", "state", "task")
+    return (
+        app_class.__new__ is object.__new__
+        and app_class.__setattr__ is object.__setattr__
+        and not any(hasattr(inspect.getattr_static(app_class, name, None), "__set__") for name in given)
+    )
 
 
 @functools.cache
@@ -74,6 +102,7 @@ def _call(app_class: type[App], action: str) -> str | None:
     return f"app.{action}({arguments})"
 
 
+@functools.cache
 def _caller(app_class: type[App], action: str) -> Callable[[App, Mapping[str, Any]], Any]:
     """The function that calls an action of an App with arguments by name."""
     call = _call(app_class, action)
@@ -104,38 +133,44 @@ class PythonApp(LiveApp):
         return tuple(state_class(declaration.options["class"]).model_fields)
 
     def __init__(self, declaration: AppDeclaration) -> None:
-        self._class: type[App] = declaration.options["class"]
-        self._state_class = state_class(self._class)
+        self.kind: type[App] = declaration.options["class"]
+        self._state_class = state_class(self.kind)
         self._freeze = freezer(self._state_class)
         self.copier = copier(self._state_class)
         """Copies the fields of a plain State; None for any other State."""
-        self._make = maker(self._state_class)
-        self._callers = {spec.name: _caller(self._class, spec.name) for spec in actions(self._class)}
-        self._plain_init = self._class.__init__ is object.__init__
-        self._plain_reset = self._class.reset is App.reset
-        self.ends = self._class.terminated is not App.terminated
-        self.cuts = self._class.truncated is not App.truncated
+        self.make = maker(self._state_class)
+        """Makes a State of a Task's setup."""
+        self._callers = {spec.name: _caller(self.kind, spec.name) for spec in actions(self.kind)}
+        self.plain = _takes_attributes(self.kind)
+        """Whether what the host gives can be set as any attribute."""
+        self.plain_init = self.kind.__init__ is object.__init__
+        self.plain_reset = self.kind.reset is App.reset
+        self.ends = self.kind.terminated is not App.terminated
+        self.cuts = self.kind.truncated is not App.truncated
+        self.forbids = self.kind.is_legal is not App.is_legal
+        self.leads = self.kind.turn is not App.turn
+        self.eliminates = self.kind.eliminated is not App.eliminated
 
     def open(self, task: TaskView, setup: Mapping[str, Any], entropy: int, resources: Path) -> Any:
-        app = self._class.__new__(self._class)
+        app = self.kind.__new__(self.kind)
         given = app.__dict__
-        given["state"] = self._make(setup)
+        given["state"] = self.make(setup)
         given["_entropy"] = entropy
         given["resources"] = resources
         given["task"] = task
         given["seat"] = None
-        if not self._plain_init:
+        if not self.plain_init:
             app.__init__()  # type: ignore[misc]
         self.app = app
-        return None if self._plain_reset else settle(app.reset(task))
+        return None if self.plain_reset else settle(app.reset(task))
 
     def call(self, spec: ActionSpec) -> str | None:
         """The expression that calls an action of `app` with the arguments of `given`; None with defaults."""
-        return _call(self._class, spec.name)
+        return _call(self.kind, spec.name)
 
-    def copy(self) -> str:
-        """The expression that copies the `fields` of a plain State; "None" for any other State."""
-        return copy_text(self._state_class, "fields") or "None"
+    def copy_lines(self) -> tuple[str, ...]:
+        """Lines that copy the `fields` of a plain State into a `copied`; none for any other State."""
+        return copy_lines(self._state_class)
 
     def act(self, spec: ActionSpec, arguments: Mapping[str, Any], seat: str | None) -> Any:
         app = self.app
@@ -148,6 +183,33 @@ class PythonApp(LiveApp):
 
     def truncated(self) -> bool:
         return self.app.truncated()
+
+    def board(self) -> Board | None:
+        board: Any = settle(self.app.board())
+        if board is None or isinstance(board, Board):
+            return board
+        raise TypeError(f"board() gave {ascii(board)[:80]}; return a Board or None")
+
+    def is_legal(self, spec: ActionSpec, arguments: Mapping[str, Any] | None, seat: str | None) -> bool:
+        app = self.app
+        if seat is not None:
+            app.seat = seat
+        return bool(app.is_legal(spec.name, arguments))
+
+    def turn(self) -> Any:
+        return settle(self.app.turn())
+
+    def view(self, seat: str) -> Any:
+        return settle(self.app.view(seat))
+
+    def eliminated(self) -> Any:
+        return settle(self.app.eliminated())
+
+    def forfeit(self, seat: str) -> bool:
+        if self.kind.forfeit is App.forfeit:
+            return False
+        settle(self.app.forfeit(seat))
+        return True
 
     def snapshot(self) -> Frozen:
         state = self.app.state  # type: ignore[attr-defined]
@@ -162,7 +224,7 @@ class PythonApp(LiveApp):
             return copy.deepcopy(live)
         except Exception as error:
             raise CheckpointError(
-                f"App {self._class.__name__} holds something that cannot be copied: {error}."
+                f"App {self.kind.__name__} holds something that cannot be copied: {error}."
             ) from error
 
     def restore(self, saved: Any) -> None:

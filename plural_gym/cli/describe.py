@@ -199,9 +199,11 @@ def _verifier(name: str, project: "Project") -> dict[str, Any]:
         hook: "total_reward" if function is total_reward else _place(function)
         for hook, function in verifier.functions().items()
     }
-    fields = {
-        key: getattr(verifier, key) for key in ("model", "instructions") if getattr(verifier, key, None)
-    }
+    program = getattr(verifier, "check", None)
+    if "check" not in functions and program is not None:
+        functions["check"] = str(program)
+    told = ("model", "base_url", "auth", "settings", "repeats", "instructions")
+    fields = {key: getattr(verifier, key) for key in told if getattr(verifier, key, None)}
     criteria = [one.model_dump() for one in getattr(verifier, "criteria", ())]
     return {
         "kind": verifier.kind,
@@ -211,11 +213,11 @@ def _verifier(name: str, project: "Project") -> dict[str, Any]:
         **fields,
         **({"criteria": criteria} if criteria else {}),
         "timeouts_s": {hook: s for hook, s in verifier.timeouts_s().items() if hook in functions},
-        "used_by": _used_by(name, project),
+        "used_by": used_by(name, project),
     }
 
 
-def _used_by(verifier: str, project: "Project") -> list[str]:
+def used_by(verifier: str, project: "Project") -> list[str]:
     """The task folders that list a Verifier."""
     from plural_gym.manifest_models import TaskManifest
     from plural_gym.project_files import Layout

@@ -158,6 +158,8 @@ def show(
     say(f"Records  {shown(folder.path)}")
     if status == "interrupted":
         say(f"Go on with: plural job resume {folder.id}{also(directory)}")
+    if "awaiting_review" in summary["by_status"]:
+        say(f"Waiting for reviews: plural review list --job {folder.id}{also(directory)}")
 
 
 def _show_head(result: "JobResult", pins: Mapping[str, Any], status: str, summary: Mapping[str, Any]) -> None:

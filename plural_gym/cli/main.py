@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from plural_gym.cli import benchmark, doctor, init, job, play, trial, verifier, words
+from plural_gym.cli import benchmark, calibrate, doctor, init, job, play, review, trial, verifier, words
 from plural_gym.cli import run as run_command
 from plural_gym.cli.terminal import Interrupted, counted, error_record, message_of, print_json, say, stderr
 from plural_gym.errors import MachineError, PluralError, ProjectError, UsageError
@@ -165,16 +165,25 @@ def plural(
         raise UsageError(f"--json stands after the command: plural {command} ... --json")
 
 
+_RECORDS = {
+    "job": "Look at Jobs, go on with them, repeat them.",
+    "trial": "Look at Trials.",
+    "review": "Score the work that waits for a person.",
+}
+
+
 def _register() -> None:
     """Add every command; those of a noun that has a module of its own come from there."""
     init.register(app)
     run_command.register(app)
     play.register(app)
     nouns = words.register(app)
-    for noun, about in (("job", "Look at Jobs, go on with them, repeat them."), ("trial", "Look at Trials.")):
+    for noun, about in _RECORDS.items():
         nouns[noun] = typer.Typer(help=about, no_args_is_help=True)
-    for noun, module in (("job", job), ("trial", trial), ("verifier", verifier), ("benchmark", benchmark)):
+    modules = {"job": job, "trial": trial, "review": review, "verifier": verifier, "benchmark": benchmark}
+    for noun, module in modules.items():
         module.register(nouns[noun])
+    calibrate.register(nouns["verifier"])
     for noun, group in nouns.items():
         if group.registered_commands:
             app.add_typer(group, name=noun, rich_help_panel=words.PANELS.get(noun, "Records"))

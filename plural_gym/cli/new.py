@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from plural_gym.project import Project
 
 Plain = Annotated[str, typer.Argument(metavar="NAME", help="Its name, and that of its folder.")]
+_GRADERS = {"deterministic": "verifier", "agent": "verifier-agent", "human": "verifier-human"}
+"""Kind of Verifier -> the folder of its template."""
+_JUDGE = "openai/gpt-5.6-luna"
+"""The model of a new judge, where none is named: one that a person may change."""
 _MARKS = "*?["
 _TAKEN = ("App", "State", "Count")
 """Names that the template of an App uses."""
@@ -32,6 +36,7 @@ def register(noun: str, group: typer.Typer) -> None:
         "task": new_task,
         "agent": new_agent,
         "benchmark": new_benchmark,
+        "verifier": new_verifier,
     }
     about = f"Make {'an' if noun[0] in 'ae' else 'a'} {noun.capitalize()} that is valid and runs, to change."
 
@@ -163,6 +168,31 @@ def _is_complete(kind: str) -> bool:
     return True
 
 
+def new_verifier(
+    name: Plain,
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--kind",
+            help="Who grades: deterministic (code), agent (a model judges) or human (a person does).",
+            autocompletion=lambda incomplete: [one for one in _GRADERS if one.startswith(incomplete)],
+        ),
+    ] = "deterministic",
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="With --kind agent: the model that judges.")
+    ] = None,
+    project: ProjectOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a Verifier with cases to prove it on, or with a rubric."""
+    if kind not in _GRADERS:
+        raise UnknownName(f"there is no Verifier kind {kind!r} to start from; {suggest(kind, _GRADERS)}")
+    if model is not None and kind != "agent":
+        raise UsageError(f"--model names the judge of --kind agent; a Verifier of kind {kind!r} asks none.")
+    values = {"model": json.dumps(model or _JUDGE)}
+    _make("verifier", name, open_project(project), values, as_json, template=_GRADERS[kind])
+
+
 def new_benchmark(
     name: Plain,
     task: Annotated[
@@ -214,14 +244,15 @@ def _make(
     values: Mapping[str, str],
     as_json: bool,
     environment: str | None = None,
+    template: str | None = None,
 ) -> None:
-    """Write a resource's folder and say what was written."""
+    """Write a resource's folder and say what was written. `template`: another than the noun's own."""
     name = checked_name(name)
     resources: Mapping[str, Any] = getattr(project, PLURALS[noun]) if noun != "task" else {}
     if name in resources or (noun == "task" and name in _task_folders(project)):
         raise UsageError(f"there is a {noun.capitalize()} {name!r} already; choose another name.")
     parent = _parent(project, noun, environment)
-    templates = ["counter", noun] if noun in ("app", "environment") else [noun]
+    templates = ["counter", noun] if noun in ("app", "environment") else [template or noun]
     own = {"name": name, "class": _class_name(name) if noun == "app" else "Counter"}
     written = write(files(templates, {**own, **values}), parent / name)
     if as_json:

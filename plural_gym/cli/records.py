@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plural_gym.cli.terminal import counted, jobs_directory, open_project, print_table, say, shown
+from plural_gym.errors import PluralError
 
 if TYPE_CHECKING:
     from plural_gym.job import JobResult
@@ -22,7 +23,23 @@ def job_store(directory: Path | None, project: Path | None) -> "JobStore":
     """Where Jobs are kept; a project is needed only where no directory is named."""
     from plural_gym.records.job_folder import JobStore
 
-    return JobStore(directory if directory is not None else jobs_directory(open_project(project), None))
+    store = JobStore(directory if directory is not None else jobs_directory(open_project(project), None))
+    for job in store.jobs():
+        if job.unsettled():
+            _settle(job)
+    return store
+
+
+def _settle(job: "JobFolder") -> None:
+    """Finish what a `plural review submit` that was killed left undone. The record reads as if it were."""
+    from plural_gym.reviewing import settle
+
+    if not job.running() and not all(job.trial(trial).running() for trial in job.unsettled().values()):
+        say(f"A review in Job {job.id} was interrupted; doing what follows from it.")
+    try:
+        settle(job)
+    except (PluralError, OSError) as error:
+        say(f"! Reviews of Job {job.id} count, but its ledger and summary could not be written: {error}")
 
 
 def find_job(job_id: str, directory: Path | None, project: Path | None) -> "JobFolder":

@@ -61,6 +61,13 @@ def run(
         list[str] | None,
         typer.Option("--agent", "-a", help="Who plays. Repeat it.", autocompletion=completion.agent),
     ] = None,
+    seat: Annotated[
+        list[str] | None,
+        typer.Option("--seat", "-s", help="In a party, who sits where, as 'north=solver'. Once a seat."),
+    ] = None,
+    round_robin: Annotated[
+        bool, typer.Option("--round-robin", help="In a party: the Agents against one another, in every seat.")
+    ] = False,
     split: Annotated[
         str | None, typer.Option("--split", help="Of the --task Tasks, only those of this split.")
     ] = None,
@@ -89,13 +96,15 @@ def run(
     """
     found = open_project(project)
     exam, tasks = _what(found, benchmark, task or [], split, limit)
-    agents = _agents(found, agent or [])
+    line_up = _line_up(found, seat or [], bool(agent) or round_robin)
+    agents = [] if line_up else _agents(found, agent or [])
     from plural_gym.job import Job
 
     watch = Watch()
     job = Job(
         tasks,
         agents,
+        seats="round-robin" if round_robin else line_up,
         benchmark=exam,
         attempts=attempts,
         concurrency=concurrency,
@@ -161,7 +170,9 @@ def finish(job: "Job", watch: Watch, min_score: float | None, as_json: bool) -> 
             say(f"Below --min-score {min_score:g}: {', '.join(below)}")
         say(f"Records  {shown(result.folder.path)}")
         say(f"Ledger   {shown(result.folder.ledger_path)}")
-        say(f"Next     plural job show {result.id}{_where(result.folder.path)}")
+        waits = "awaiting_review" in summary["by_status"]
+        then = f"review list --job {result.id}" if waits else f"job show {result.id}"
+        say(f"Next     plural {then}{_where(result.folder.path)}")
     if below or summary["by_status"].get("failed"):
         raise typer.Exit(1)
 
@@ -222,6 +233,23 @@ def _agents(project: "Project", names: Sequence[str]) -> "list[Agent]":
     return [project.agents[name] for name in dict.fromkeys(names)]
 
 
+def _line_up(project: "Project", seats: Sequence[str], others: bool) -> "list[dict[str, Agent]] | None":
+    """The line-up that `--seat` names, one Agent a seat; None without it."""
+    if not seats:
+        return None
+    if others:
+        raise UsageError("--seat says who plays; leave out --agent and --round-robin.")
+    line_up: dict[str, Agent] = {}
+    for said in seats:
+        name, sign, agent = said.partition("=")
+        if not (name and sign and agent):
+            raise UsageError(f"--seat {said!r} is no seat with its Agent; write it as 'north=solver'.")
+        if name in line_up:
+            raise UsageError(f"--seat {name} is given twice; a seat has one Agent.")
+        line_up[name] = project.agents[agent]
+    return [line_up]
+
+
 def _below(board: "Leaderboard", min_score: float | None) -> list[str]:
     """The Agents whose score is below `min_score`, or unknown although none of their Trials waits."""
     if min_score is None:
@@ -240,8 +268,11 @@ def _header(job: "Job") -> str:
     what = counted(len(job.tasks), "Task")
     if job.benchmark is not None:
         what = f"{job.benchmark.name}@{job.benchmark.version}, {what}"
-    names = ", ".join(agent.name for agent in job.agents)
-    who = f"Agent {names}" if len(job.agents) == 1 else f"Agents {names}"
+    if job.entries[0].line_up is None:
+        names = ", ".join(agent.name for agent in job.agents)
+        who = f"Agent {names}" if len(job.agents) == 1 else f"Agents {names}"
+    else:
+        who = job.entries[0].name if len(job.entries) == 1 else counted(len(job.entries), "line-up")
     tries = f", {counted(job.attempts, 'attempt')}" if job.attempts > 1 else ""
     return f"{what} | {who}{tries} | {counted(job.trial_count, 'Trial')}, {job.concurrency} at once"
 
@@ -296,8 +327,8 @@ def _show_outcome(summary: Mapping[str, Any]) -> None:
 
 def _where(folder: Path) -> str:
     """The option that another command needs to find this Job; "" where it looks there anyway."""
-    from plural_gym.job import JOBS
     from plural_gym.project_files import find_root
+    from plural_gym.records.job_folder import JOBS
 
     try:
         usual = find_root(Path.cwd()) / JOBS

@@ -85,7 +85,7 @@ def unread_tasks_told(project: "Project") -> Iterator[None]:
 
 def jobs_directory(project: "Project", directory: Path | None) -> Path:
     """Where Jobs are kept: `directory` as given, else `.plural/jobs` in the project."""
-    from plural_gym.job import JOBS
+    from plural_gym.records.job_folder import JOBS
 
     return project.root / JOBS if directory is None else directory
 

@@ -105,7 +105,7 @@ def show(
     result = found.result
     _show_head(result)
     for row in result["scores"]:
-        _show_score(row)
+        _show_score(row, result["status"])
     show_steps(found, full)
     for line in fault_lines(faults):
         say(line)
@@ -115,6 +115,8 @@ def show(
         typer.echo(f"{what.capitalize():<11}{shown(path)}")
     typer.echo(f"Artifacts  {shown(folder.artifacts_path)}" + (f" ({counted(kept, 'file')})" if kept else ""))
     typer.echo(f"Logs       {shown(folder.logs_path)}")
+    if result["status"] == "awaiting_review":
+        say(f"What a reviewer is asked: plural review show {folder.id}{also(directory)}")
 
 
 def _unfinished(trial: "Trial") -> dict[str, Any]:
@@ -171,18 +173,21 @@ def _one_line(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _show_score(row: Mapping[str, Any]) -> None:
+def _show_score(row: Mapping[str, Any], status: str) -> None:
     """One Verifier: its score, extra measurements, evidence, and what failed."""
     typer.echo()
     weight = f", weight {row['weight']:g}" if row["weight"] != 1 else ""
     fault = row["fault"]
-    waits = row["score"] is None and fault is None
-    score = "fault" if fault else "no score" if waits else number(row["score"])
+    review = row.get("review")
+    missing = "waits for a review" if "review" in row and status == "awaiting_review" else "no score"
+    score = "fault" if fault else missing if row["score"] is None else number(row["score"])
     typer.echo(f"{row['verifier']}@{row['version']} ({row['kind']}{weight}): {score}")
     if row["scores"]:
         typer.echo("  " + ", ".join(f"{name} {value:g}" for name, value in row["scores"].items()))
     for line in row["evidence"]:
         typer.echo(f"  {line}")
+    if review:
+        typer.echo(f"  by {review['reviewer']} at {when(review['submitted'])}")
     if row.get("feedback"):
         typer.echo(f"  {row['feedback']}")
     if fault:

@@ -1,4 +1,4 @@
-"""`plural verifier try`, `apply` and `test`: a Verifier on stored Trials, and on its own cases."""
+"""`plural verifier validate`, `test`, `try` and `apply`: a Verifier on made-up, known and stored attempts."""
 
 import tempfile
 from collections import Counter
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plural_gym.cli import completion, describe
+from plural_gym.cli import completion, describe, words
 from plural_gym.cli.records import fault_lines, find_job, number
 from plural_gym.cli.terminal import (
     DirectoryOption,
@@ -50,9 +50,50 @@ TrialOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add these verbs to the noun `verifier`."""
+    app.command("validate")(validate)
     app.command("try")(try_)
     app.command("apply")(apply)
     app.command("test")(test)
+
+
+def validate(
+    name: Named = None,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", min=0.1, help="Seconds that loading it, and each function, may take."),
+    ] = 20.0,
+    project: ProjectOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check one, or without a name the whole project; all problems at once, exit code 3.
+
+    One Verifier is also tried, in a process of its own: what its functions say of a few random actions in the
+    world of its first Task. What fails there is a warning.
+    """
+    from plural_gym.cli.rehearsal import rehearse
+    from plural_gym.project_files import Layout
+
+    found = open_project(project)
+    here = describe.here("verifier", found) if name is None else None
+    if name is None and here is not None:
+        name = here.name
+    if name is None:
+        words.validate_project(project, as_json)
+        return
+    layout = Layout(found.root)
+    resource = words.found_one(layout, "verifier", name, found)
+    tried = rehearse(found.root, name, timeout)
+    told = [*layout.problems, *layout.markers()]
+    problems = list(dict.fromkeys([*words.problems_of(resource, layout, told), *tried.problems]))
+    facts = {"word": "verifier", "name": name, **tried.facts}
+    words.tell(f"verifier/{name}", problems, tried.warnings, facts, as_json)
+    if not as_json:
+        typer.echo(f"version {facts['version']}")
+        typer.echo(facts["content_hash"])
+        on = facts["tried"]
+        if on is not None:
+            actions = counted(on["actions"], "action")
+            typer.echo(f"tried {', '.join(on['functions'])} on Task {on['task']}: {actions}")
 
 
 def try_(
@@ -227,8 +268,9 @@ def test(name: Named = None, project: ProjectOption = None, as_json: JsonOption 
     """Run a Verifier on its own cases, and end with code 1 if one fails.
 
     The cases are the files verifiers/NAME/cases/*.yaml: attempts, and what the Verifier must give for each.
+    A judge is asked about each, which costs its model calls.
     """
-    from plural_gym.cases import missing_kinds, run_cases
+    from plural_gym.cases import case_files, missing_kinds, run_cases
 
     found = open_project(project)
     name = describe.chosen("verifier", name, found, verb="test")
@@ -236,14 +278,20 @@ def test(name: Named = None, project: ProjectOption = None, as_json: JsonOption 
     folder = verifier.folder
     assert folder is not None
     cases = f"{folder.relative_to(found.root).as_posix()}/cases"
-    if not verifier.functions():
+    if not verifier.runs_again:
         raise UsageError(
-            f"Verifier {name!r} of kind {verifier.kind!r} has no functions to test; cases are for "
-            "deterministic Verifiers."
+            f"there is nothing to run: a person scores by Verifier {name!r} of kind {verifier.kind!r}, "
+            "in plural review submit."
         )
-    results = run_cases(verifier, folder, found)
-    if not results:
+    asked = len(case_files(folder))
+    if not asked:
         raise UsageError(f"Verifier {name!r} has no cases; write the first: {cases}/correct.yaml.")
+    if verifier.models():
+        from plural_gym.gateway.client import require
+
+        require(verifier.models())
+        say(f"The judge is asked about {counted(asked, 'case')}.")
+    results = run_cases(verifier, folder, found)
     failed = sum(not result.passed for result in results)
     lacking = missing_kinds(folder)
     if as_json:

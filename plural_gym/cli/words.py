@@ -74,7 +74,8 @@ def _group(noun: str) -> typer.Typer:
         _show(noun, name, open_project(project), as_json)
 
     about = "Check one, or without a name the whole project; all problems at once, exit code 3."
-    group.command("validate", help=about)(validate_task if noun == "task" else validate)
+    if noun != "verifier":  # whose functions are tried besides; see verifier.py
+        group.command("validate", help=about)(validate_task if noun == "task" else validate)
     group.command("list", help=f"List the project's {PLURALS[noun].capitalize()}.")(list_)
     group.command("show", help="Show what one is made of.")(show)
     return group
@@ -133,10 +134,10 @@ def _validate(noun: str, name: str | None, path: Path | None, as_json: bool, pro
         if here is None:
             return _validate_all(project, as_json, prove)
         name = here.name
-    found = _found(layout, noun, name, project)
+    found = found_one(layout, noun, name, project)
     report = project.validate()
-    problems = dict.fromkeys(_of(found, layout, report.problems))
-    warnings = [*_of(found, layout, report.warnings)]
+    problems = dict.fromkeys(problems_of(found, layout, report.problems))
+    warnings = [*problems_of(found, layout, report.warnings)]
     problems.update(dict.fromkeys(_when_built(noun, name, project)))
     facts: dict[str, Any] = {}
     if not problems:
@@ -144,7 +145,7 @@ def _validate(noun: str, name: str | None, path: Path | None, as_json: bool, pro
         if prove is not None:
             proved = prove(project, describe.task_names(project, name))
             warnings += [Problem(found.file, None, warning) for warning in proved]
-    _tell(f"{noun}/{name}", list(problems), warnings, {"word": noun, "name": name, **facts}, as_json)
+    tell(f"{noun}/{name}", list(problems), warnings, {"word": noun, "name": name, **facts}, as_json)
     if not as_json:
         typer.echo(f"version {facts['version']}")
         typer.echo(facts["content_hash"] or counted(facts["tasks"], "Task"))
@@ -161,9 +162,7 @@ def _validate_all(project: "Project", as_json: bool, prove: Any = None) -> int:
         for folder, found in Layout(project.root).resources("tasks").items():
             proved = prove(project, describe.task_names(project, folder))
             warnings += [Problem(found.file, None, warning) for warning in proved]
-    _tell(
-        f"project {project.name}", list(report.problems), warnings, {"name": project.name, **facts}, as_json
-    )
+    tell(f"project {project.name}", list(report.problems), warnings, {"name": project.name, **facts}, as_json)
     if not as_json:
         each = [
             counted(facts[plural], noun.capitalize(), plural.capitalize()) for noun, plural in PLURALS.items()
@@ -172,7 +171,7 @@ def _validate_all(project: "Project", as_json: bool, prove: Any = None) -> int:
     return len(warnings)
 
 
-def _tell(
+def tell(
     what: str, problems: list[Problem], warnings: list[Problem], facts: dict[str, Any], as_json: bool
 ) -> None:
     """Say what was found. Exits with code 3 where there are problems."""
@@ -208,7 +207,7 @@ def _when_built(noun: str, name: str, project: "Project") -> tuple[Problem, ...]
     return ()
 
 
-def _of(found: "Found", layout: "Layout", problems: Sequence[Problem]) -> Iterator[Problem]:
+def problems_of(found: "Found", layout: "Layout", problems: Sequence[Problem]) -> Iterator[Problem]:
     """The problems of one resource's files, without those of resources that lie inside its folder."""
     folders = {os.path.relpath(one.folder, layout.root): one for one in _all(layout)}
     for problem in problems:
@@ -235,7 +234,7 @@ def _here(layout: "Layout", noun: str) -> "Found | None":
     return None
 
 
-def _found(layout: "Layout", noun: str, name: str, project: "Project") -> "Found":
+def found_one(layout: "Layout", noun: str, name: str, project: "Project") -> "Found":
     """The resource's folder; of a Task in a folder of rows, that folder. Raises UnknownName."""
     known = layout.resources(PLURALS[noun])
     folder = name
@@ -291,7 +290,7 @@ def _show(noun: str, name: str | None, project: "Project", as_json: bool) -> Non
             listed = ", ".join(layout.resources(PLURALS[noun])) or "none"
             raise UsageError(f"say which: plural {noun} show NAME (there are: {listed}).")
         name = here.name
-    found = _found(layout, noun, name, project)
+    found = found_one(layout, noun, name, project)
     facts = describe.facts(noun, name, found, project)
     if as_json:
         print_json(facts)

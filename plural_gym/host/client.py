@@ -28,9 +28,10 @@ from plural_gym.errors import (
     suggest,
 )
 from plural_gym.host import wire
-from plural_gym.host.hooks import HookSet, Reward, finite_number, sum_of_rewards
+from plural_gym.host.hooks import HookSet, Reward, checked_reward, sum_of_rewards
 from plural_gym.host.host import Outcome
 from plural_gym.host.serve import QUESTION_ERRORS
+from plural_gym.party import Table, named_seats
 from plural_gym.records.strict_json import legible
 from plural_gym.runtime import FROM_OUTSIDE, ChannelLost, Process
 from plural_gym.state import Frozen
@@ -56,7 +57,11 @@ class RemoteHost:
     """One Trial's Apps, in a process of their own."""
 
     def __init__(
-        self, process: Process, declarations: Mapping[str, AppDeclaration], actions: Actions
+        self,
+        process: Process,
+        declarations: Mapping[str, AppDeclaration],
+        actions: Actions,
+        seats: Sequence[str] = (),
     ) -> None:
         self._process = process
         self._line = _Line(process)
@@ -67,6 +72,9 @@ class RemoteHost:
         self._controls: dict[str, Any] = {}
         self._states: dict[str, Frozen | None] = {}
         self._gone: str | None = None
+        self._seats = tuple(seats)
+        self.table = Table(())
+        """Who may act and who is out, kept where there are seats."""
 
     def open(self, task: TaskView, setup: Mapping[str, Mapping[str, Any]], seed: int, resources: Path) -> Any:
         """Start the episode. Raises AppFault where an App cannot be set up, or takes too long."""
@@ -77,13 +85,14 @@ class RemoteHost:
             "setup": setup,
             "seed": seed,
             "resources": str(resources),
+            "seats": self._seats,
         }
-        opening, controls, states = self._ask(
-            request,
-            OPEN_TIMEOUT_S,
-            "starting the Apps",
-            lambda answer: (answer["opening"], dict(answer["controls"]), dict(answer["states"])),
-        )
+
+        def read(answer: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+            self._sat(answer)
+            return answer["opening"], dict(answer["controls"]), dict(answer["states"])
+
+        opening, controls, states = self._ask(request, OPEN_TIMEOUT_S, "starting the Apps", read)
         self._controls = controls
         self._keep(states)
         return opening
@@ -101,15 +110,41 @@ class RemoteHost:
         except ActionRejected as error:
             shown = {_readable(key): _shown(value) for key, value in arguments.items()}
             return Outcome(app, action, shown, None, f"{action}: {error}", None, state, state, False, False)
+
+        def read(answer: Any) -> Outcome:
+            self._sat(answer)
+            return wire.outcome_of(answer)
+
         try:
             request = {"op": "act", "name": name, "arguments": arguments, "watch": watch, "seat": seat}
-            outcome = self._ask(request, _timeout(spec), f"action {action!r}", wire.outcome_of)
+            outcome = self._ask(request, _timeout(spec), f"action {action!r}", read)
         except AppFault as error:
             fault = error.fault or Fault.of(error, f"app {app}")
             return Outcome(app, action, dict(arguments), None, None, fault, state, state, False, False)
         if outcome.app is not None and outcome.after is not None:
             self._states[outcome.app] = outcome.after
         return outcome
+
+    def _sat(self, answer: Mapping[str, Any]) -> None:
+        """Keep what an answer says of the seats."""
+        if self._seats:
+            table = answer["table"]
+            turn, out = (named_seats(tuple(table[key]), self._seats) for key in ("turn", "out"))
+            self.table = Table(turn, out)
+
+    def view(self, seat: str) -> Any:
+        """What a seat sees now; None for nothing. Raises AppFault as AppHost.view does."""
+        request = {"op": "view", "seat": seat}
+        return self._ask(request, OPEN_TIMEOUT_S, "a seat's view", lambda answer: answer["value"])
+
+    def forfeit(self, seat: str) -> bool:
+        """Take a seat out whose Agent has left. Raises AppFault as AppHost.forfeit does."""
+
+        def read(answer: Any) -> bool:
+            self._sat(answer)
+            return bool(answer["value"])
+
+        return self._ask({"op": "forfeit", "seat": seat}, OPEN_TIMEOUT_S, "a forfeit", read)
 
     def app_names(self) -> tuple[str, ...]:
         """The Apps, in declared order."""
@@ -191,7 +226,9 @@ class RemoteHooks:
         timeouts_s: Mapping[str, Mapping[Hook, float]],
         task: TaskView,
         apps: Sequence[str],
+        seats: Sequence[str] = (),
     ) -> None:
+        self._seats = tuple(seats)
         self._start = start
         self._sets = {hooks.name: hooks for hooks in sets}
         self._timeouts_s = timeouts_s
@@ -228,7 +265,7 @@ class RemoteHooks:
             "reward",
             request,
             world,
-            lambda answer: (finite_number(answer["value"]), wire.fault_of(answer["fault"])),
+            lambda answer: (checked_reward(answer["value"], self._seats), wire.fault_of(answer["fault"])),
         )
         return (None, given) if isinstance(given, Fault) else given
 
@@ -321,6 +358,7 @@ class RemoteHooks:
             packed = [wire.pack_hooks(hooks) for hooks in self._sets.values()]
             self._line = _Line(self._start())
             load = {"op": "load", "task": wire.task_json(self._task), "apps": self._apps, "hooks": packed}
+            load |= {"seats": self._seats}
             if "loaded" not in self._line.ask(load, time.monotonic() + LOAD_TIMEOUT_S):
                 raise MachineError("the Verifiers' code could not be loaded.")
         return self._line

@@ -11,8 +11,9 @@ has its State) is not asked again at every step. See `docs/decisions/0005-steps-
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from math import isfinite
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -20,17 +21,21 @@ from plural_gym.environment import Limits
 from plural_gym.errors import Fault
 from plural_gym.host.hooks import NO_SIGNAL, LocalHooks
 from plural_gym.host.host import AppHost, AuthorError, Outcome, as_seen, blame
+from plural_gym.host.opening import Opening, opening_of
+from plural_gym.host.reading import attributes_read
 from plural_gym.host.session import Recorder, Session
+from plural_gym.host.written import binder
 from plural_gym.records.strict_json import legible
-from plural_gym.step import Step
+from plural_gym.step import UNREAD, BlankStep, PromptStep, Step, TaskView
 
+_PUBLIC = frozenset(name for name in vars(Step) if not name.startswith("_"))
 Course = Callable[[Any], Any]
 """Takes one action with these arguments; None, and nothing done, where they do not certainly fit."""
 
 COURSE = """
 def bind($names):
     def course(given):
-        if not fits(given):
+        if not ($fits):
             return None
         began = perf_counter()                                    #? recorded
         session.turn = turn = session.turn + 1
@@ -40,7 +45,7 @@ def bind($names):
         terminated = truncated = False
         rewards = ()
         try:
-            before = host.last or live.snapshot()                 #? watched
+            before = host.last or live.snapshot()                 #? earlier
             host.last = None
             observation = $call
             if observation.__class__ is not str:
@@ -51,13 +56,16 @@ def bind($names):
             observation, error, fault = None, *blame(raised, app_name)
         try:
             pass  # where nothing else is left
-            fields = app.state.__dict__                           #? watched and plain
-            after = host.last = (copier, $copy)                   #? watched and plain
-            after = host.last = live.snapshot()                   #? watched and not plain
+            fields = app.state.__dict__                           #? later and plain
+            $copied
+            after = host.last = (copier, copied)                  #? later and plain and kept
+            after = copied                                        #? prompt
+            after = host.last = live.snapshot()                   #? later and not plain
             if app.terminated():                                  #? ends
                 terminated = True                                 #? ends
             if app.truncated():                                   #? cuts
                 truncated = True                                  #? cuts
+            mask = host.mask = ($mask)                            #? masked
         except AuthorError as raised:
             observation, fault = None, fault or Fault.of(raised, "app " + app_name)
         $reward
@@ -77,23 +85,47 @@ def bind($names):
         $answer
     return course
 """
-"""The course of a step. A line that ends in `#? word` is left out unless the word holds for the Session."""
+"""The course of a step, as `written.binder` takes it; its words hold for a Session.
+
+earlier, later: somebody may read the State before, after. kept: a State must stay as it was taken. prompt:
+the State after is for the reward function alone.
+"""
+
+CONSTANTS = {
+    "AuthorError": AuthorError,
+    "BlankStep": BlankStep,
+    "Fault": Fault,
+    "NO_SIGNALS": (NO_SIGNAL,),
+    "Outcome": Outcome,
+    "PromptStep": PromptStep,
+    "UNREAD": UNREAD,
+    "as_seen": as_seen,
+    "blame": blame,
+    "isfinite": isfinite,
+    "legible": legible,
+    "perf_counter": perf_counter,
+}
 
 ONE_REWARD = """
 if fault is None:
-    step = new(Step)  # field by field: to call its __init__ costs twice as much
+    step = BlankStep()                                            #? not prompt
+    step = PromptStep()                                           #? prompt
     step._task = session.task
     step._world = host
     step.app = app_name
     step.seat = None
-    step._event_id = event_id
+    step._event_id = event_id                                     #? recorded
+    step._event_id = None                                         #? not recorded
     step.action = action
     step._arguments = sent
     step.turn = turn
     step._observation = observation
     step.error = error
-    step._before = before
-    step._after = after
+    step._before = before                                         #? earlier
+    step._before = UNREAD                                         #? not earlier
+    step._after = after                                           #? later and not prompt
+    step.current_state = after                                    #? prompt
+    step._after = UNREAD                                          #? not later
     try:
         value = reward(step)
     except AuthorError as raised:
@@ -110,7 +142,9 @@ if fault is None:
 SEVERAL_REWARDS = """
 if fault is None:
     outcome = Outcome(app_name, action, sent, observation, error, None, before, after, False, False)
-    rewards = hooks.reward(session.task, outcome, turn, host, event_id and event_id(turn))
+    identity = event_id(turn)                                     #? recorded
+    identity = None                                               #? not recorded
+    rewards = hooks.reward(session.task, outcome, turn, host, identity)
 """
 
 RECORD = """
@@ -139,9 +173,35 @@ class DirectSession(Session):
         super().__init__(host, hooks, limits, recorder)
         self.answers: Mapping[str, Course] = {}
         """The courses by which the owner of this Session takes its actions, if it has its own."""
+        self.rows: Mapping[str, Course] | None = None
+        """Those by which a vector environment does, once it has asked for them."""
+        # No cached properties: they would make a dict of the attributes, which are read faster without one.
+        self._courses: Mapping[str, Course] | None = None
+        self._opened: Opening | None = None
+
+    def open(
+        self,
+        task: TaskView,
+        setup: Mapping[str, Mapping[str, Any]],
+        seed: int,
+        resources: Path,
+        keep_initial: bool = True,
+    ) -> Any:
+        """Start an episode, as `Session.open` does."""
+        if self._opened is None:
+            self._opened = self._opening() or super().open
+        return self._opened(task, setup, seed, resources)
+
+    def _opening(self) -> Opening | None:
+        live, _ = self.host.direct_actions()
+        if live is None or not live.plain or self.host.seats or self._recorder is not None:
+            return None
+        return opening_of(self, self.host, live, self._mask())
 
     def act(self, name: str, arguments: Mapping[str, Any], seat: str | None = None) -> Outcome:
         """Take one action, as `Session.act` does."""
+        if self._courses is None:
+            self._courses = self.courses(OUTCOME)
         course = self._courses.get(name)
         if course is not None and self.stop_reason is None and seat is None:
             outcome: Outcome | None = course(arguments)
@@ -149,99 +209,118 @@ class DirectSession(Session):
                 return outcome
         return super().act(name, arguments, seat)
 
-    @functools.cached_property
-    def _courses(self) -> dict[str, Course]:
-        return self.courses(OUTCOME, {})
-
-    def courses(self, answer: str, names: Mapping[str, Any]) -> dict[str, Course]:
+    def courses(
+        self,
+        answer: str,
+        constants: Mapping[str, Hashable] | None = None,
+        names: Mapping[str, Any] | None = None,
+    ) -> dict[str, Course]:
         """A function for each action that can go the short way, by each of the action's names.
 
         Args:
             answer: lines that return what the functions answer; all local names of `COURSE` are theirs.
-            names: what else these lines use.
+            constants: what else these lines use and many Sessions share.
+            names: what else they use.
         """
         live, entries = self.host.direct_actions()
         if live is None:
             return {}
         hooks, recorder = self.hooks, self._recorder
-        bound = {
-            "AuthorError": AuthorError,
-            "Fault": Fault,
-            "NO_SIGNALS": (NO_SIGNAL,),
-            "Outcome": Outcome,
-            "Step": Step,
-            "app_name": self.host.only,
-            "as_seen": as_seen,
-            "legible": legible,
-            "blame": blame,
+        own = {
             "copier": live.copier,
             "event_id": None if recorder is None else recorder.event_id,
             "hooks": hooks,
             "host": self.host,
-            "isfinite": isfinite,
             "live": live,
-            "max_turns": self._max_turns,
-            "new": object.__new__,
-            "perf_counter": perf_counter,
             "recorder": recorder,
             "reward": hooks.single_reward,
-            "rewarding": hooks.rewarding,
             "session": self,
-            **names,
+            **(names or {}),
         }
+        shared = {
+            "app_name": self.host.only,
+            "max_turns": self._max_turns,
+            "rewarding": hooks.rewarding,
+            **(constants or {}),
+        }
+        earlier, later = self._looks
         conditions = {
-            "watched": self._watch,
+            "earlier": earlier,
+            "later": later,
+            "kept": earlier or recorder is not None,
+            "prompt": later and live.copier is not None and not earlier and recorder is None,
             "plain": live.copier is not None,
             "ends": live.ends,
             "cuts": live.cuts,
             "none": not hooks.rewarding,
             "one": len(hooks.rewarding) == 1,
+            "masked": bool(self.host.watched),
             "timed": self._max_seconds is not None,
             "recorded": recorder is not None,
         }
         holding = frozenset(word for word, holds in conditions.items() if holds)
-        variables = ("action", "fits", *bound)
         return {
-            name: _binder(variables, holding, action.call, live.copy(), answer)(
-                action=action.name, fits=action.fits, **bound
-            )
+            name: _binder(
+                tuple(own),
+                tuple({**shared, **action.fits.names, "action": action.name}.items()),
+                holding,
+                action.fits.text,
+                action.call,
+                live.copy_lines(),
+                self._mask(),
+                answer,
+            )(**own)
             for name, action in entries.items()
         }
+
+    @property
+    def _looks(self) -> tuple[bool, bool]:
+        """Whether somebody may read the State before an action, and the State after it."""
+        if len(self.hooks.rewarding) != 1:
+            return bool(self.hooks.rewarding), self._watch
+        read = attributes_read(self.hooks.single_reward)
+        if read is None or not read <= _PUBLIC:
+            return True, True
+        return "previous_state" in read, "current_state" in read or self._recorder is not None
+
+    def _mask(self) -> str:
+        """The items of the expression that says which of the host's `watched` actions are legal."""
+        table = self.host.actions.table
+        return "".join(
+            f"not not app.is_legal({table[name][1].name!r}, None), " if name in table else "True, "
+            for name in self.host.watched
+        )
 
 
 @functools.lru_cache(1024)
 def _binder(
-    names: tuple[str, ...], holding: frozenset[str], call: str, copy: str, answer: str
+    names: tuple[str, ...],
+    constants: tuple[tuple[str, Hashable], ...],
+    holding: frozenset[str],
+    fits: str,
+    call: str,
+    copied: tuple[str, ...],
+    mask: str,
+    answer: str,
 ) -> Callable[..., Course]:
     """The function `bind` of `COURSE`; one serves all Sessions of a kind, since to compile takes a while.
 
     Args:
-        names: what `bind` takes.
+        names: what `bind` takes: whatever each Session has of its own.
+        constants: all else that the lines name. Sessions by the hundred read them in one place, which stays
+            in the processor's cache.
         holding: the words that hold, of the conditions at the ends of lines.
+        fits: the expression that tests the arguments.
         call: the expression that calls the action.
-        copy: the expression that copies the fields of the State.
+        copied: lines that copy the fields of the State.
+        mask: the items of a tuple that says which actions are legal, each with a comma.
         answer: the lines that return.
     """
-    reward = "pass" if "none" in holding else ONE_REWARD if "one" in holding else SEVERAL_REWARDS
-    blocks = {"$reward": reward, "$record": RECORD if "recorded" in holding else "pass", "$answer": answer}
-    lines: list[str] = []
-    for line in COURSE.splitlines():
-        block = blocks.get(line.strip())
-        indent = line[: len(line) - len(line.lstrip())]
-        lines += [line] if block is None else [indent + part for part in block.strip().splitlines()]
-    kept = [line.partition("#?")[0] for line in lines if _belongs(line, holding)]
-    written = (
-        "\n".join(kept).replace("$names", ", ".join(names)).replace("$call", call).replace("$copy", copy)
-    )
-    scope: dict[str, Any] = {}
-    # In this file's name, so that no line of it is taken for the author's.
-    exec(compile(written, __file__, "exec"), scope)
-    bind: Callable[..., Course] = scope["bind"]
-    return bind
-
-
-def _belongs(line: str, holding: frozenset[str]) -> bool:
-    """Whether a line's condition holds: `#? word and not word`; a line without one always belongs."""
-    _, _, condition = line.partition("#?")
-    words = [word.strip() for word in condition.split(" and ")] if condition else []
-    return all(word[4:] not in holding if word.startswith("not ") else word in holding for word in words)
+    blocks = {
+        "$reward": "pass" if "none" in holding else ONE_REWARD if "one" in holding else SEVERAL_REWARDS,
+        "$record": RECORD if "recorded" in holding else "pass",
+        "$answer": answer,
+        "$copied": "\n".join(f"{line} #? later" for line in copied) or "pass",
+    }
+    holes = {"$names": ", ".join(names), "$fits": fits, "$call": call, "$mask": mask}
+    return binder(COURSE, {**CONSTANTS, **dict(constants)}, holding, blocks, holes, __file__)

@@ -6,7 +6,7 @@ it was. In this process for GymEnv; in a worker that can be killed for Jobs.
 
 import math
 import warnings
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from types import CoroutineType
@@ -14,8 +14,9 @@ from typing import Any
 
 from plural_gym.app import settle
 from plural_gym.episode import Credit, Episode, HindsightTrial
-from plural_gym.errors import Fault, GradingFault
+from plural_gym.errors import Fault, GradingFault, suggest
 from plural_gym.host.host import Outcome
+from plural_gym.party import Split
 from plural_gym.step import Step, TaskView, World
 from plural_gym.verifier import Verifier, VerifierOutput, total_reward
 
@@ -60,15 +61,17 @@ class HookSet:
 class LocalHooks:
     """Hooks called in this process, without a time limit."""
 
-    def __init__(self, sets: Iterable[HookSet], *, warns: bool = False) -> None:
+    def __init__(self, sets: Iterable[HookSet], *, warns: bool = False, seats: Sequence[str] = ()) -> None:
         """Take the hooks.
 
         Args:
             sets: one a Verifier.
             warns: whether the first failure of each reward function is also a Python warning, for people
                 whose training loop looks at no record.
+            seats: of a party, whose reward functions may return a number for each seat.
         """
         self._warns = warns
+        self._seats = tuple(seats)
         self._warned: set[str] = set()
         self.sets = tuple(sets)
         self.rewarding = tuple(hooks.name for hooks in self.sets if hooks.reward is not None)
@@ -126,7 +129,7 @@ class LocalHooks:
         try:
             if type(value) is CoroutineType:
                 value = settle(value)
-            return finite_number(value), None
+            return checked_reward(value, self._seats), None
         except _INTERRUPTIONS:
             raise
         except BaseException as error:
@@ -204,6 +207,22 @@ def sum_of_rewards(values: Sequence[float]) -> VerifierOutput | Fault:
             "verifier total_reward", "OverflowError", "the rewards' sum is not finite", "total_reward"
         )
     return VerifierOutput(score=total, evidence=(f"{len(values)} rewards sum to {total:g}",))
+
+
+def checked_reward(value: Any, seats: Sequence[str]) -> float | None:
+    """What a reward function returned, as a number; a mapping from seat to number as a Split.
+
+    Raises:
+        GradingFault: anything else, a mapping without a party, or a seat that does not exist.
+    """
+    if not seats or value is None or value.__class__ is float or not isinstance(value, Mapping):
+        return finite_number(value)
+    for seat in value:
+        if seat not in seats:
+            raise GradingFault(f"reward names the seat {_shown(seat)}; {suggest(str(seat), seats)}")
+    numbers = {seat: finite_number(value[seat]) for seat in seats if seat in value}
+    shares = {seat: number for seat, number in numbers.items() if number is not None}
+    return Split(shares) if shares else None
 
 
 def finite_number(value: Any) -> float | None:

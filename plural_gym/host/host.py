@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from plural_gym import kinds
-from plural_gym.app import AppDeclaration, Control, LiveApp, explain_rejection, settle
+from plural_gym.app import AppDeclaration, CertainFit, Control, LiveApp, explain_rejection, settle
 from plural_gym.apps.python import PythonApp
+from plural_gym.board import Board
 from plural_gym.environment import Actions
 from plural_gym.errors import (
     ActionRejected,
@@ -27,6 +28,8 @@ from plural_gym.errors import (
     UnknownName,
     suggest,
 )
+from plural_gym.host.table import forfeit, table_of, view_of
+from plural_gym.party import Table
 from plural_gym.records.strict_json import legible
 from plural_gym.state import Frozen, freeze_value, thaw
 from plural_gym.step import TaskView
@@ -50,6 +53,7 @@ class Outcome:
         "fault",
         "observation",
         "rewards",
+        "seat",
         "stop_reason",
         "terminated",
         "truncated",
@@ -75,6 +79,8 @@ class Outcome:
     """Each rewarding Verifier's part, set by the Session: (value, None), (None, None) or (None, fault)."""
     stop_reason: str | None
     """Why the episode ended with this action, set by the Session; None where it goes on."""
+    seat: str | None
+    """Who acted, in a party; set by the Session."""
 
     def __init__(
         self,
@@ -101,13 +107,18 @@ class Outcome:
         self.truncated = truncated
         self.rewards = ()
         self.stop_reason = None
+        self.seat = None
+
+
+AskedCall = tuple[str, Mapping[str, Any] | None]
+"""An action's name and its arguments; None for the arguments: with some."""
 
 
 class DirectAction(NamedTuple):
     """What DirectSession knows of an action of a Python App."""
 
     name: str
-    fits: Callable[[Any], bool]
+    fits: CertainFit
     """The test that arguments are certain to fit as they are."""
     call: str
     """The expression that calls the action of `app` with the arguments of `given`."""
@@ -116,20 +127,35 @@ class DirectAction(NamedTuple):
 class AppHost:
     """One world's Apps. `open` starts an episode; `act` plays; an episode is played from one thread."""
 
-    def __init__(self, declarations: Mapping[str, AppDeclaration], actions: Actions | None = None) -> None:
+    def __init__(
+        self,
+        declarations: Mapping[str, AppDeclaration],
+        actions: Actions | None = None,
+        seats: tuple[str, ...] = (),
+    ) -> None:
         kind_of = {name: kinds.load("plural.apps", app.kind) for name, app in declarations.items()}
         self.actions = actions or Actions(
             {name: kind_of[name].describe(app) for name, app in declarations.items()}
         )
         self.apps: dict[str, LiveApp] = {name: kind_of[name](app) for name, app in declarations.items()}
         self._table = {
-            name: (app, spec, self.apps[app], spec.validate, spec.fits, spec.read_only)
+            name: (app, spec, self.apps[app], spec.validate, spec.fits and spec.fits.test, spec.read_only)
             for name, (app, spec) in self.actions.table.items()
         }
+        self.seats = seats
+        """The seats of a party; () for a single Agent."""
+        self.table = Table(())
+        """Who may act and who is out, kept where there are seats."""
         self.only = next(iter(self.apps)) if len(self.apps) == 1 else None
         self._lives = tuple(self.apps.values())
         self._ending = tuple(live for live in self._lives if live.ends)
         self._cutting = tuple(live for live in self._lives if live.cuts)
+        self.forbids = any(live.forbids for live in self._lives)
+        """Whether some App says of its actions which are legal."""
+        self.watched: tuple[str, ...] = ()
+        """The actions of which `mask` is kept: see `watch`."""
+        self.mask: tuple[bool, ...] = ()
+        """Which of `watched` were legal when the last action had been taken."""
         self._keeps = self.only is not None and self._lives[0].control == "full"
         """Whether the App's State after an action is known to be what it is before the next one: nobody else
         acts on it, and it does not live elsewhere."""
@@ -142,11 +168,23 @@ class AppHost:
         With several opening observations: a mapping from App to observation.
 
         Raises:
-            AppFault: an App could not be set up or its `reset` failed.
+            AppFault: an App could not be set up, or its `reset` or `is_legal` failed.
         """
         self.last = None
+        said: Any = None
         if self.only is not None:
-            return self._open(0, self.only, self._lives[0], task, setup, seed, resources)
+            said = self._open(0, self.only, self._lives[0], task, setup, seed, resources)
+        else:
+            said = self._open_all(task, setup, seed, resources)
+        if self.watched:
+            self.mask = self._masked()
+        if self.seats:
+            self.table = table_of(self.apps, self.seats, self._over())
+        return said
+
+    def _open_all(
+        self, task: TaskView, setup: Mapping[str, Mapping[str, Any]], seed: int, resources: Path
+    ) -> Any:
         opening: dict[str, Any] = {}
         for index, (name, live) in enumerate(self.apps.items()):
             said = self._open(index, name, live, task, setup, seed, resources)
@@ -230,6 +268,12 @@ class AppHost:
             for other in self._cutting:
                 if other.truncated():
                     truncated = True
+            if self.watched:
+                self.mask = self._masked()
+            if self.seats:
+                self.table = table_of(self.apps, self.seats, terminated or truncated)
+        except AppFault as raised:
+            observation, fault = None, fault or raised.fault or Fault.of(raised, f"app {app_name}")
         except AuthorError as raised:
             observation, fault = None, fault or Fault.of(raised, f"app {app_name}")
         return Outcome(
@@ -241,6 +285,84 @@ class AppHost:
         error = self.actions.explain_unknown(name)
         state = self.snapshot(self.only) if self.only is not None and watch else None
         return Outcome(self.only, name, _as_sent(arguments), None, error, None, state, state, False, False)
+
+    def watch(self, names: Sequence[str]) -> None:
+        """Keep `mask` of these actions from now on. What is no App's action is always legal in it."""
+        self.watched = tuple(names)
+        calls = [(name, None) for name in names if name in self._table]
+        known, ask = [name in self._table for name in names], self.judge(calls)
+
+        def masked() -> tuple[bool, ...]:
+            answers = iter(ask())
+            return tuple([not found or next(answers) for found in known])
+
+        self._masked = masked
+
+    def _over(self) -> bool:
+        return any(live.terminated() or live.truncated() for live in self._lives)
+
+    def view(self, seat: str) -> Any:
+        """What a seat sees now, a JSON value; None for nothing. Raises AppFault where an App failed."""
+        return view_of(self.apps, seat)
+
+    def forfeit(self, seat: str) -> bool:
+        """Take a seat out whose Agent has left; whether the Apps go on without it.
+
+        Raises:
+            AppFault: an App failed, or names a seat that cannot act.
+        """
+        settled = forfeit(self.apps, seat)
+        if settled:
+            self.last = None
+            self.table = table_of(self.apps, self.seats, self._over())
+        return settled
+
+    def legal(self, calls: Sequence[AskedCall], seat: str | None = None) -> list[bool]:
+        """For each call, a name and arguments, whether it may be taken now; arguments None: with some.
+
+        False also where there is no such action or its arguments do not fit. Never enforced.
+
+        Args:
+            calls: names as `act` takes them, arguments as JSON values.
+            seat: who would act, in a party.
+
+        Raises:
+            AppFault: an App's `is_legal` failed.
+        """
+        return self.judge(calls, seat)()
+
+    def judge(self, calls: Sequence[AskedCall], seat: str | None = None) -> Callable[[], list[bool]]:
+        """A function that gives the answer of `legal` to the same calls at any time. It checks them once."""
+        asked = [self._asked(name, arguments) for name, arguments in calls]
+
+        def legal() -> list[bool]:
+            found = []
+            for one in asked:
+                if one.__class__ is bool:
+                    found.append(one)
+                    continue
+                app_name, live, spec, arguments = one
+                try:
+                    found.append(live.is_legal(spec, arguments, seat))
+                except AuthorError as raised:
+                    fault = Fault.of(raised, f"app {app_name}")
+                    raise AppFault(f"{fault}, asked whether {spec.name} is legal.", fault) from raised
+            return found
+
+        return legal
+
+    def _asked(self, name: str, arguments: Mapping[str, Any] | None) -> Any:
+        """The answer where it never changes; else App, action and checked arguments."""
+        entry = self._table.get(name)
+        if entry is None:
+            return False
+        app_name, spec, live, validate, fits, _ = entry
+        if arguments is not None and (fits is None or not fits(arguments)):
+            try:
+                arguments = validate(arguments)
+            except (ValidationError, ActionRejected):
+                return False
+        return (app_name, live, spec, arguments) if live.forbids else True
 
     def direct_actions(self) -> "tuple[PythonApp | None, dict[str, DirectAction]]":
         """For DirectSession: the only App and, by name, each of its actions that can go the short way."""
@@ -272,6 +394,19 @@ class AppHost:
             self.last = self._lives[0].snapshot()
             return {self.only: self.last}
         return {name: live.snapshot() for name, live in self.apps.items()}
+
+    def boards(self) -> dict[str, Board | Fault]:
+        """What each App shows a person now; a Fault where its `board` failed. Without Apps that show none."""
+        shown: dict[str, Board | Fault] = {}
+        for name, live in self.apps.items():
+            try:
+                board = live.board()
+            except AuthorError as raised:
+                shown[name] = Fault.of(raised, f"app {name} board")
+            else:
+                if board is not None:
+                    shown[name] = board
+        return shown
 
     def query(self, app: str, action: str, arguments: Mapping[str, Any]) -> Any:
         """What a read-only action answers, a JSON value. The App is left as it was, randomness included.
@@ -322,6 +457,10 @@ class AppHost:
         self.last = None
         for name, live in self.apps.items():
             live.restore(saved[name])
+        if self.seats:
+            self.table = table_of(self.apps, self.seats, self._over())
+        if self.watched:
+            self.mask = self._masked()
 
     def close(self) -> None:
         """Let go of the Apps."""
@@ -364,7 +503,7 @@ def _as_sent(arguments: Any) -> dict[str, Any]:
             return arguments.copy()
     try:
         value = thaw(freeze_value(arguments))
-    except ValueError:
+    except Exception:  # of a stranger's object, or of what contains itself
         value = {legible(str(key)): _in_words(item) for key, item in dict(arguments).items()}
     return value if isinstance(value, dict) else {}
 
@@ -378,7 +517,7 @@ def _in_words(value: Any) -> Any:
     """A value that has no JSON form, as text; others as they are."""
     try:
         return thaw(freeze_value(value))
-    except ValueError:
+    except Exception:
         pass
     try:
         return legible(value if isinstance(value, str) else repr(value))[:1000]

@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import resource
 import signal
 import socket
 import sys
@@ -19,6 +20,8 @@ from typing import Any
 from plural_gym.host.serve import serve
 from plural_gym.runtime import Channel, ChannelLost
 
+MAX_FILE_BYTES = 1 << 30
+"""The largest file that Verifiers' code may write; its log is one."""
 _PR_SET_PDEATHSIG = 1
 _DYING_S = 1.0
 """How long a worker whose socket is closed already may take to be gone, so that its own end is told."""
@@ -118,6 +121,7 @@ def _become_worker(request: dict[str, Any], connection: socket.socket, control: 
         os.dup2(log, 2)
         os.close(log)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _hold_back(request["role"])
         serve(request["role"], Channel(connection))
         code = 0
     except BaseException:
@@ -125,9 +129,22 @@ def _become_worker(request: dict[str, Any], connection: socket.socket, control: 
 
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)  # never back into the nursery's own code, whatever a full disk says
+
+
+def _hold_back(role: str) -> None:
+    """See to it that author code which eats memory or floods its log costs its own process, not the Job."""
+    if role == "hooks":
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        largest = MAX_FILE_BYTES if limit == resource.RLIM_INFINITY else min(limit, MAX_FILE_BYTES)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, limit))
+    with contextlib.suppress(OSError):
+        # Linux: the first that the kernel ends where memory runs out.
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def _reap(children: dict[int, str | None]) -> None:

@@ -17,6 +17,7 @@ from pydantic_core import to_json
 from plural_gym.episode import Credit
 from plural_gym.errors import Fault
 from plural_gym.host.host import Outcome
+from plural_gym.party import Split
 from plural_gym.records.delta import delta
 from plural_gym.records.journal import Journal
 from plural_gym.records.strict_json import decode, encode
@@ -100,8 +101,9 @@ class TrialRecorder:
             seconds,
             outcome.terminated,
             outcome.truncated,
+            outcome.seat,
         )
-        self._earned(turn, app, action, rewarding, outcome.rewards)
+        self._earned(turn, app, action, rewarding, outcome.rewards, outcome.seat)
 
     def acted(
         self,
@@ -151,7 +153,13 @@ class TrialRecorder:
             self._earned(turn, app, action, rewarding, rewards)
 
     def credited(
-        self, verifier: str, credit: Credit, record: Mapping[str, Any] | None, source: str, run_id: str
+        self,
+        verifier: str,
+        credit: Credit,
+        record: Mapping[str, Any] | None,
+        source: str,
+        run_id: str,
+        seat: str | None = None,
     ) -> None:
         """Credit given after the episode.
 
@@ -159,6 +167,7 @@ class TrialRecorder:
             record: the credited step or model call.
             source: `hindsight`, `apply` or `review`.
             run_id: which run of the Verifier gave it.
+            seat: whose credit it is, in a party.
         """
         record = record or {}
         exchange = credit.event_id if credit.target == "model_call" else record.get("exchange_id")
@@ -175,12 +184,15 @@ class TrialRecorder:
             None,
             source,
             run_id,
+            seat,
         )
 
-    def failed(self, verifier: str, kind: str, fault: Fault, source: str, run_id: str) -> None:
+    def failed(
+        self, verifier: str, kind: str, fault: Fault, source: str, run_id: str, seat: str | None = None
+    ) -> None:
         """A hindsight function that failed: the row says so, and is never a value."""
         self.faults.append(fault)
-        self._reward(verifier, kind, "step", None, None, None, None, None, None, fault, source, run_id)
+        self._reward(verifier, kind, "step", None, None, None, None, None, None, fault, source, run_id, seat)
 
     def _write(
         self,
@@ -268,6 +280,7 @@ class TrialRecorder:
         seconds: float,
         terminated: bool = False,
         truncated: bool = False,
+        seat: str | None = None,
     ) -> None:
         seq = self._seq
         self._seq = seq + 1
@@ -277,7 +290,7 @@ class TrialRecorder:
                 "seq": seq,
                 "kind": kind,
                 "turn": turn,
-                "seat": self._seat,
+                "seat": seat or self._seat,
                 "ts": time(),
                 "duration_ms": round(seconds * 1000, 3),
                 "app": app,
@@ -325,15 +338,19 @@ class TrialRecorder:
         action: str | None,
         rewarding: tuple[str, ...],
         rewards: Sequence[Reward],
+        seat: str | None = None,
     ) -> None:
-        """The rows of one step, one for each Verifier that rewards."""
+        """The rows of one step, one for each Verifier that rewards; one a seat where it is shared out."""
         event_id = self.event_id(turn)
         for name, (value, fault) in zip(rewarding, rewards, strict=False):
             if fault is not None:
                 self.faults.append(fault)
-            self._reward(
-                name, "step", "step", event_id, None, turn, app, action, value, fault, "live", "live"
-            )
+            given = name, "step", "step", event_id, None, turn, app, action
+            if isinstance(value, Split):
+                for earner, part in value.shares.items():
+                    self._reward(*given, part, fault, "live", "live", earner)
+            else:
+                self._reward(*given, value, fault, "live", "live", seat)
 
     def _reward(
         self,
@@ -349,8 +366,11 @@ class TrialRecorder:
         fault: Fault | None,
         source: str,
         run_id: str,
+        seat: str | None = None,
     ) -> None:
         reward_id = f"{event_id or self._trial_id}-{kind}-{verifier}-{run_id}"
+        if seat is not None:
+            reward_id = f"{reward_id}-{seat}"
         if kind != "step":
             # One run may credit one step twice.
             count = self._credits[reward_id] = self._credits.get(reward_id, 0) + 1
@@ -365,7 +385,7 @@ class TrialRecorder:
                 "target": target,
                 "event_id": event_id,
                 "exchange_id": exchange_id,
-                "seat": self._seat,
+                "seat": seat or self._seat,
                 "turn": turn,
                 "app": app,
                 "action": action,

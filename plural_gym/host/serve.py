@@ -26,6 +26,7 @@ from plural_gym.errors import (
 from plural_gym.host import wire
 from plural_gym.host.hooks import LocalHooks
 from plural_gym.host.host import AppHost
+from plural_gym.party import Split
 from plural_gym.records.strict_json import legible
 from plural_gym.runtime import Channel, ChannelLost, Role
 from plural_gym.state import Frozen
@@ -92,11 +93,24 @@ class AppsWorker:
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._host.close()
         self._declarations = wire.unpack_apps(request["apps"])
-        self._host = AppHost(self._declarations)
+        self._host = AppHost(self._declarations, seats=tuple(request.get("seats", ())))
         opening = self._host.open(
             wire.task_view(request["task"]), request["setup"], request["seed"], Path(request["resources"])
         )
-        return {"opening": opening, "controls": self._host.controls(), **self._snapshots(request)}
+        controls = self._host.controls()
+        return {"opening": opening, "controls": controls, **self._snapshots(request), **self._table()}
+
+    def _table(self) -> dict[str, Any]:
+        """Who may act and who is out; nothing for a single Agent."""
+        if not self._host.seats:
+            return {}
+        return {"table": {"turn": self._host.table.turn, "out": self._host.table.out}}
+
+    def _view(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return {"value": self._host.view(request["seat"])}
+
+    def _forfeit(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return {"value": self._host.forfeit(request["seat"]), **self._table()}
 
     def _act(self, request: Mapping[str, Any]) -> dict[str, Any]:
         name = request["name"]
@@ -110,7 +124,7 @@ class AppsWorker:
             outcome.fault = self._too_large(outcome.app, outcome.action, outcome.observation)
             if outcome.fault is not None:
                 outcome.observation = None
-        return wire.outcome_json(outcome)
+        return wire.outcome_json(outcome) | self._table()
 
     def _author(self, name: Any) -> Any:
         """The author's function behind an action; None where it cannot be told."""
@@ -211,7 +225,8 @@ class HooksWorker:
         self._world.name_apps(tuple(request["apps"]))
         for packed in request["hooks"]:
             try:
-                self._hooks[packed["name"]] = LocalHooks((wire.unpack_hooks(packed),))
+                hooks = LocalHooks((wire.unpack_hooks(packed),), seats=request.get("seats", ()))
+                self._hooks[packed["name"]] = hooks
             except BaseException as error:
                 self._faults[packed["name"]] = Fault.of(error, f"verifier {packed['name']}")
         return {"loaded": True}
@@ -225,7 +240,8 @@ class HooksWorker:
         [(value, fault)] = self._hooks[name].reward(
             self._task, outcome, request["turn"], self._world, request["event_id"], request["seat"]
         )
-        return {"value": value, "fault": wire.fault_json(fault)}
+        shown = value.shares if isinstance(value, Split) else value
+        return {"value": shown, "fault": wire.fault_json(fault)}
 
     def _check(self, request: Mapping[str, Any]) -> dict[str, Any]:
         name = request["verifier"]

@@ -112,6 +112,7 @@ class Session:
         self._watch = bool(hooks.rewarding) or recorder is not None
         self._max_turns = limits.turns
         self._max_seconds = limits.seconds
+        self._deadline: float | None = None
         self.task: TaskView = TaskView("", "")
         self.stop_reason: str | None = "not started"
         self.graders: tuple[Any, ...] = ()
@@ -165,7 +166,7 @@ class Session:
         outcome = self.host.act(name, arguments, self._watch, seat)
         return self._complete(turn, outcome, began, seat)
 
-    def reject(self, action: str, error: str, app: bool = True) -> Outcome:
+    def reject(self, action: str, error: str, app: bool = True, seat: str | None = None) -> Outcome:
         """Count an input that names no action as a rejected Step of the only App; of none with several.
 
         Args:
@@ -179,11 +180,12 @@ class Session:
         only = names[0] if app and len(names) == 1 else None
         state = self.host.snapshot(only) if only is not None and self._watch else None
         outcome = Outcome(only, action, {}, None, error, None, state, state, False, False)
-        return self._complete(turn, outcome, perf_counter(), None)
+        return self._complete(turn, outcome, perf_counter(), seat)
 
     def _complete(self, turn: int, outcome: Outcome, began: float, seat: str | None) -> Outcome:
         """Reward, conclude and record what an action came to."""
         recorder = self._recorder
+        outcome.seat = seat
         if self._watch and outcome.app is not None and outcome.fault is None:
             event_id = None if recorder is None else recorder.event_id(turn)
             outcome.rewards = self.hooks.reward(self.task, outcome, turn, self.host, event_id, seat)
@@ -297,8 +299,8 @@ class Session:
         """How long the episode has taken so far."""
         return monotonic() - self._started
 
-    def own_rewards(self, verifier: str) -> list[float]:
-        """One Verifier's step rewards, in order."""
+    def own_rewards(self, verifier: str, seat: str | None = None) -> list[float]:
+        """One Verifier's step rewards, in order; to one seat, in a party."""
         if verifier not in self.hooks.rewarding:
             return []
         index = self.hooks.rewarding.index(verifier)
@@ -312,7 +314,7 @@ class Session:
             {
                 "event_id": event_id(turn),
                 "turn": turn,
-                "seat": None,
+                "seat": outcome.seat,
                 "app": outcome.app,
                 "action": outcome.action,
                 "arguments": outcome.arguments,

@@ -19,17 +19,20 @@ _REASONS = {
     errno.EFBIG: "disk full for this file (file size limit)",
     errno.EIO: "disk full or broken (input/output error)",
 }
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+"""What a file system says that has no hard links. There the caller's lock alone keeps two writers apart."""
 
 
-def write_json(path: str | Path, value: Any, mode: int = 0o600) -> None:
+def write_json(path: str | Path, value: Any, mode: int = 0o600, *, new: bool = False) -> None:
     """Puts `value` at `path` in one step that survives a power cut once this returns.
 
-    Raises RecordError if `value` is not JSON and MachineError if the disk refuses; the file stays as it was.
+    Raises RecordError if `value` is not JSON, or with `new` if something lies there already, and MachineError
+    if the disk refuses; the file stays as it was.
     """
-    write_bytes(path, encode(value, indent=2) + b"\n", mode)
+    write_bytes(path, encode(value, indent=2) + b"\n", mode, new=new)
 
 
-def write_bytes(path: str | Path, content: bytes, mode: int = 0o600) -> None:
+def write_bytes(path: str | Path, content: bytes, mode: int = 0o600, *, new: bool = False) -> None:
     """Puts `content` at `path` as `write_json` puts JSON. MachineError if the disk refuses."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
@@ -40,14 +43,31 @@ def write_bytes(path: str | Path, content: bytes, mode: int = 0o600) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-        os.replace(temporary, path)
+        _place_new(temporary, path) if new else os.replace(temporary, path)
         sync_folder(path.parent)
+    except FileExistsError:
+        temporary.unlink(missing_ok=True)
+        raise RecordError(f"{path}: written already, and written only once.") from None
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise disk_error(path, error) from error
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _place_new(temporary: Path, path: Path) -> None:
+    """Moves a file to a name that is free. FileExistsError if it is not: of two at once, one gets it."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, "", str(path)) from None
+        os.replace(temporary, path)
+    else:
+        os.unlink(temporary)
 
 
 def read_json(path: str | Path) -> Any:

@@ -8,15 +8,20 @@ ledger/         Parquet, made by `ledger.seal`; safe to delete and rebuild
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from plural_gym.errors import RecordError, UnknownName, suggest
 from plural_gym.records import lock
-from plural_gym.records.atomic import disk_error, read_json, write_json
+from plural_gym.records.atomic import clean, disk_error, read_json, sync_folder, write_json
 from plural_gym.records.trial_folder import TrialFolder
+
+JOBS = Path(".plural") / "jobs"
+"""Where Jobs are kept, in a project or the current folder, unless somebody says another place."""
+_UNSETTLED = ".unsettled-"
 
 
 class JobFolder:
@@ -75,9 +80,37 @@ class JobFolder:
         """Writes the Job's summary in place of the one before."""
         write_json(self.result_path, dict(result))
 
+    def summarise(self, make: Callable[[], Mapping[str, Any]]) -> None:
+        """Writes what `make` gives as the summary; one process at a time, so that the last to look wins."""
+        with lock.hold(self.path / ".summary.lock", wait=True):
+            clean(self.path)
+            self.write_result(make())
+
     def result(self) -> dict[str, Any]:
         """The summary. RecordError if none was written yet."""
         return dict(read_json(self.result_path))
+
+    def note_unsettled(self, trial_id: str) -> None:
+        """Notes, before a Trial's summary changes late, that this Job's ledger and summary will lack that.
+
+        For the holder of the Trial's lock. The note stays until `settle_notes`, through any kill.
+        """
+        note = self.path / f"{_UNSETTLED}{_plain_name('Trial', trial_id)}.{secrets.token_hex(4)}"
+        try:
+            os.close(os.open(note, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            sync_folder(self.path)
+        except OSError as error:
+            raise disk_error(note, error) from error
+
+    def unsettled(self) -> dict[str, str]:
+        """Notes that stand -> the Trial that each is about."""
+        names = [name for name in _names(self.path) if name.startswith(_UNSETTLED)]
+        return {name: name.removeprefix(_UNSETTLED).rpartition(".")[0] for name in names}
+
+    def settle_notes(self, notes: Sequence[str]) -> None:
+        """Removes notes whose change has reached the ledger and the summary."""
+        for note in notes:
+            (self.path / note).unlink(missing_ok=True)
 
     def lock(self) -> AbstractContextManager[None]:
         """`with job.lock():` while the Job runs; MachineError if another process runs it."""
@@ -152,6 +185,13 @@ def _plain_name(word: str, name: str) -> str:
     if name in ("", ".", "..") or "/" in name or os.sep in name or "\0" in name:
         raise UnknownName(f"{name!r} is no {word} id: it must be the name of one folder.")
     return name
+
+
+def _names(path: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _folders(path: Path) -> list[str]:

@@ -4,8 +4,8 @@
     ledger/manifest.json              which parts count, their hashes, and how far each Trial is in
 
 `seal` copies what the Trials' folders say; they stay the truth, so a ledger may be deleted and sealed again.
-What a row holds is `ledger_rows`' business, and crash safety `ledger_manifest`'s. The only module of the
-records that loads pyarrow.
+What a row holds is `ledger_rows`' business, and crash safety `ledger_manifest`'s. Loads pyarrow, as of the
+records only `run_ledger` and `run_tables` do beside it: the same tables, told by a training loop.
 """
 
 import hashlib
@@ -245,7 +245,7 @@ def _seal_batch(
     job: JobFolder, manifest: Manifest, trial_ids: Sequence[str], refused: dict[str, str]
 ) -> bool:
     """Writes and counts one part a table; or names a damaged Trial in `refused` and leaves nothing behind."""
-    writers = {name: _Part(manifest.root, name, manifest.next_part) for name in TABLES}
+    writers = {name: Part(manifest.root, name, manifest.next_part) for name in TABLES}
     marks: dict[str, Mark] = {}
     try:
         for trial_id in trial_ids:
@@ -265,10 +265,11 @@ def _seal_batch(
     return True
 
 
-class _Part:
+class Part:
     """One part being written, under its dot name; the file is made with its first row group."""
 
-    def __init__(self, root: Path, table: str, number: int) -> None:
+    def __init__(self, root: Path, table: str, number: int, level: int = _COMPRESSION_LEVEL) -> None:
+        self._level = level
         self._file = f"{table}/part-{number}.parquet"
         self._path = unplaced(root / self._file)
         self._table = TABLES[table]
@@ -296,6 +297,11 @@ class _Part:
             self._times = [min([moment, *self._times]), max([moment, *self._times])]
         if len(self._rows) >= ROW_GROUP_ROWS or self._chars >= ROW_GROUP_CHARS:
             self._flush()
+
+    def add_table(self, rows: Any, first: datetime, last: datetime) -> None:
+        """Takes a `pyarrow.Table` of the schema, as one row group: for rows known to fit, without Trials."""
+        self._times = [min([first, *self._times]), max([last, *self._times])]
+        self._write(rows)
 
     def finish(self) -> dict[str, Any] | None:
         """Closes and syncs the file; returns its line of the manifest, or None if there were no rows."""
@@ -329,18 +335,21 @@ class _Part:
             self._path.unlink(missing_ok=True)
 
     def _flush(self) -> None:
+        self._write(pa.Table.from_pylist(self._rows, schema=self._table.schema))
+        self._rows, self._chars = [], 0
+
+    def _write(self, rows: Any) -> None:
         if self._writer is None:
             self._writer = pq.ParquetWriter(
                 self._path,
                 self._table.schema,
                 compression="zstd",
-                compression_level=_COMPRESSION_LEVEL,
+                compression_level=self._level,
                 use_dictionary=[name for name, _ in _KEYS] + list(self._table.repetitive),
                 write_page_checksum=True,
             )
-        self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._table.schema))
-        self._count += len(self._rows)
-        self._rows, self._chars = [], 0
+        self._writer.write_table(rows)
+        self._count += len(rows)
 
 
 # values into columns

@@ -16,12 +16,14 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from plural_gym.errors import RecordError
 from plural_gym.records import lock
 from plural_gym.records.atomic import clean, disk_error, read_json, sync_folder, write_json
 from plural_gym.records.delta import apply, patch
 from plural_gym.records.journal import prefix, read, verify_prefix
+from plural_gym.records.reviewed import AWAITING, credit_due, with_reviews
 
 JOURNALS = ("steps.jsonl", "rewards.jsonl", "exchanges.jsonl")
 """The files whose prefixes `result.json` pins."""
@@ -72,6 +74,11 @@ class TrialFolder:
     @property
     def reviews_path(self) -> Path:
         return self.path / "reviews"
+
+    def review_path(self, verifier: str) -> Path:
+        """Where the review for a Verifier lies, whatever characters its name has."""
+        name = quote(verifier, safe=" ")
+        return self.reviews_path / f"{'%2E' + name[1:] if name[0] == '.' else name}.json"
 
     @property
     def artifacts_path(self) -> Path:
@@ -188,8 +195,37 @@ class TrialFolder:
         return new
 
     def result(self) -> dict[str, Any]:
-        """The summary. RecordError if the Trial has not finished, or the file is damaged."""
-        return _object(self.result_path)
+        """The summary, with every review that is in, also one that `result.json` lacks after a kill.
+
+        RecordError if the Trial has not finished, or a file is damaged.
+        """
+        result = _object(self.result_path)
+        return with_reviews(result, self.reviews()) if result.get("status") == AWAITING else result
+
+    def write_review(self, verifier: str, review: Mapping[str, Any]) -> None:
+        """Records a review for a Verifier; for the holder of the lock. RecordError the second time."""
+        try:
+            self.reviews_path.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise disk_error(self.reviews_path, error, "create") from error
+        write_json(self.review_path(verifier), dict(review), new=True)
+
+    def reviews(self) -> list[dict[str, Any]]:
+        """The reviews that are recorded, by Verifier. RecordError if one is damaged."""
+        try:
+            names = sorted(os.listdir(self.reviews_path))
+        except FileNotFoundError:
+            return []
+        return [
+            _object(self.reviews_path / name)
+            for name in names
+            if name.endswith(".json") and not name.startswith(".")
+        ]
+
+    def settled(self) -> bool:
+        """Whether `result.json` itself holds every review that is in, and the late credit was given."""
+        result = self.result()
+        return result == _object(self.result_path) and not credit_due(result)
 
     def write_receipt(self, receipt: Mapping[str, Any]) -> None:
         """Writes `receipt.json`. RecordError the second time: it says what was run."""

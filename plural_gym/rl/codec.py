@@ -7,18 +7,20 @@ check: a call by name is read here, not validated.
 
 import json
 import operator
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
+from plural_gym.environment import FINISH, Actions, Environment
 from plural_gym.errors import ActionRejected, DefinitionError, suggest
 from plural_gym.rl.schema_codec import codec_for
-from plural_gym.rl.spaces import ActionSpace, Utf8Text
+from plural_gym.rl.spaces import AS_ARRAYS, ActionSpace, Utf8Text
 from plural_gym.rl.value_codecs import Codec, shown
 
-__all__ = ["ActionCodec", "Codec", "UnknownAction", "codec_for", "observation_space"]
+__all__ = ["ActionCodec", "Codec", "UnknownAction", "codec_for", "codec_of", "observation_space"]
 
 _BESIDE = frozenset({"action", "name", "arguments", "id", "call_id", "type", "index"})
 _FORMS = (
@@ -49,6 +51,8 @@ class ActionCodec:
 
     space: ActionSpace
     names: tuple[str, ...]
+    schemas: dict[str, dict[str, Any]]
+    """What it was made of."""
 
     def __init__(
         self, schemas: Mapping[str, Mapping[str, Any]], aliases: Mapping[str, str] | None = None
@@ -56,6 +60,7 @@ class ActionCodec:
         if not schemas:
             raise DefinitionError("an action space needs at least one action.")
         self.names = tuple(schemas)
+        self.schemas = {name: dict(schema) for name, schema in schemas.items()}
         self.codecs = tuple(_arguments_codec(name, schema) for name, schema in schemas.items())
         self.space = ActionSpace(self.names, [codec.space for codec in self.codecs])
         self._aliases = dict(aliases or {})
@@ -139,12 +144,13 @@ class ActionCodec:
             raise ActionRejected(said)
         return self._call(_json_object("an action", stripped))
 
-    def _call(self, call: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    def _call(self, given: Mapping[Any, Any]) -> tuple[str, dict[str, Any]]:
+        call = _as_dict(given)
         if isinstance(call.get("function"), Mapping):
-            call = call["function"]
+            call = _as_dict(call["function"])
         name = call.get("action", call.get("name"))
         if not isinstance(name, str):
-            raise ActionRejected(f"{shown(dict(call))} names no action. {_FORMS}")
+            raise ActionRejected(f"{shown(call)} names no action. {_FORMS}")
         arguments = call.get("arguments")
         known = self._known(name, arguments)
         if arguments is None and not call.keys() <= _BESIDE:
@@ -158,9 +164,10 @@ class ActionCodec:
             raise ActionRejected(
                 f"{name}: 'arguments' is an object of name and value, not {shown(arguments)}."
             )
+        arguments = _as_dict(arguments)
         if not all(isinstance(key, str) for key in arguments):
             raise ActionRejected(f"{name}: the names in 'arguments' are text, unlike {shown(arguments)}.")
-        return known, dict(arguments)
+        return known, arguments
 
     def _alone(self, name: str) -> tuple[str, dict[str, Any]]:
         if self._required[name]:
@@ -174,7 +181,7 @@ class ActionCodec:
         name = self._aliases.get(name, name)
         if name not in self._index:
             said = f"there is no action {shown(name)}; {suggest(name[:100], self.names)}"
-            raise UnknownAction(said, name, dict(arguments) if isinstance(arguments, Mapping) else {})
+            raise UnknownAction(said, name, _as_dict(arguments) if isinstance(arguments, Mapping) else {})
         return str(name)
 
     def _no_index(self, index: int) -> str:
@@ -182,10 +189,29 @@ class ActionCodec:
         return f"there is no action number {index}; they are 0 to {len(self.names) - 1}: {known}."
 
 
+_codecs: weakref.WeakKeyDictionary[Actions, ActionCodec] = weakref.WeakKeyDictionary()
+
+
+def codec_of(environment: Environment) -> ActionCodec:
+    """Return the codec of an Environment's actions; making it takes a while, so one serves all GymEnvs."""
+    actions = environment.actions
+    known = _codecs.get(actions)
+    if known is not None:
+        return known
+    schemas = {name: dict(spec.parameters) for name, (_, spec) in actions.public.items()}
+    offered = environment.finish == "always" or (environment.finish == "auto" and not environment.ends_itself)
+    if "finish" not in actions.table and (offered or not schemas):
+        schemas["finish"] = dict(FINISH.parameters)
+    named = {(app, spec.name): name for name, (app, spec) in actions.public.items()}
+    aliases = {alias: named[app, spec.name] for alias, (app, spec) in actions.table.items()}
+    made = _codecs[actions] = ActionCodec(schemas, aliases)
+    return made
+
+
 def observation_space(max_chars: int) -> spaces.Dict:
     """Return the space of what an Agent sees: `text` of up to `max_chars` characters; `turn`, from 0."""
     return spaces.Dict(
-        {"text": Utf8Text(max_chars), "turn": spaces.Box(0, 2**31 - 1, (1,), np.int32)},
+        {"text": Utf8Text(max_chars, hint=AS_ARRAYS), "turn": spaces.Box(0, 2**31 - 1, (1,), np.int32)},
     )
 
 
@@ -196,6 +222,14 @@ def _arguments_codec(name: str, schema: Mapping[str, Any]) -> Codec:
         return codec_for(schema)
     except DefinitionError as error:
         raise DefinitionError(f"action {name!r}: {error}") from None
+
+
+def _as_dict(given: Mapping[Any, Any]) -> dict[Any, Any]:
+    """A copy of a mapping, which may be of any class."""
+    try:
+        return dict(given)
+    except Exception:
+        raise ActionRejected(f"{shown(given)} cannot be read. {_FORMS}") from None
 
 
 def _json_object(what: str, text: str) -> Mapping[str, Any]:

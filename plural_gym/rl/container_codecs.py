@@ -32,7 +32,7 @@ class UnionCodec(Codec):
             except ActionRejected as refusal:
                 refusals.append(str(refusal))
                 continue
-            if again.__class__ is value.__class__ and again == value:
+            if json_text(again) == json_text(value):  # `==` would take [1.0] for [1], and [1] for [True]
                 return np.int64(index), element
             lossy = lossy or (np.int64(index), element)
         if lossy is None:

@@ -3,19 +3,22 @@
 Apps and hooks run in this process, without time limits on their code; Jobs run them in workers.
 """
 
+import copy
+import functools
 import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from pydantic_core import to_json
 
+from plural_gym import notebook
 from plural_gym.environment import FINISH, Environment, Limits
 from plural_gym.episode import Episode
 from plural_gym.errors import (
@@ -23,36 +26,44 @@ from plural_gym.errors import (
     AppFault,
     CheckpointError,
     Fault,
-    UnknownName,
     UsageError,
     suggest,
 )
+from plural_gym.grading import AttemptGrading, Grade, Grades, grade
 from plural_gym.host.direct import Course, DirectSession
 from plural_gym.host.hooks import HookSet, LocalHooks, Reward
 from plural_gym.host.host import AppHost, Outcome
 from plural_gym.host.resources import NO_RESOURCES, stage
 from plural_gym.host.session import Session
-from plural_gym.rl.codec import ActionCodec, UnknownAction, observation_space
-from plural_gym.state import thaw
-from plural_gym.step import TaskView
-from plural_gym.task import Task, TaskSet, check_setup
-from plural_gym.verifier import Verifier, VerifierOutput, combine
+from plural_gym.records.strict_json import legible
+from plural_gym.rl import rendering
+from plural_gym.rl.codec import UnknownAction, codec_of, observation_space
+from plural_gym.rl.plans import Grader, Plan, Plans, choose
+from plural_gym.rl.registration import gym_id, repeatable
+from plural_gym.rl.rendering import RENDER_FPS, RENDER_MODES
+from plural_gym.state import freeze_value, thaw
+from plural_gym.task import Task, check_setup
+from plural_gym.verifier import Verifier, VerifierOutput
 
-Grader = Verifier | Callable[..., Any]
 Answer = tuple[dict[str, Any], float, bool, bool, dict[str, Any]]
 """What `step` returns."""
 
 _OPTIONS = ("task", "setup", "verifiers")
 _COUNTED = 1025
 """Turns below this number have their array made in advance; copying one costs a fifth of making it."""
-_KEPT_PLANS = 16_384
+_TURNS = [np.array([turn], dtype=np.int32) for turn in range(_COUNTED)]
+_KEPT_MASKS = 16_384
 NO_STATUS, VALUE, FAULT = 0, 1, 2
 
 ANSWER = """
-text = observation if observation.__class__ is str else as_text(observation)
-if error is not None or fault is not None or turn >= counted or len(text) > max_chars:
+if fault is not None or turn >= counted:
     return session.last
-if reason is not None and scored:
+said = ""
+if error is None:
+    text = observation if observation.__class__ is str else as_text(observation)
+else:
+    said, text = error, as_text({"error": error})
+if len(text) > max_chars or (reason is not None and scored):
     return session.last
 value, status = rewards, VALUE                                    #? one
 if value.__class__ is not float:                                  #? one
@@ -73,7 +84,8 @@ return (
         "rewards": {},                                            #? none
         "reward_status": {},                                      #? none
         "action": action,
-        "error": "",
+        "error": said,
+        "action_mask": masks[mask].copy(),                        #? masked
     },
 )
 """
@@ -94,16 +106,14 @@ class Checkpoint:
     """Name and content hash of the Environment it was taken from."""
 
 
-class _Plan(NamedTuple):
-    """All that an episode needs of its Task; holds the Task, so that its id stays its own."""
+class _Masks(dict[tuple[bool, ...], Any]):
+    """Which actions are legal -> the int8 array that says so; to copy one is cheaper than to make it."""
 
-    task: Task | None
-    view: TaskView
-    setup: Mapping[str, Any]
-    session: DirectSession
-    rewards: dict[str, float]
-    status: dict[str, int]
-    """What `info` says of every Verifier before the first step."""
+    def __missing__(self, mask: tuple[bool, ...]) -> Any:
+        if len(self) >= _KEPT_MASKS:
+            self.clear()
+        made = self[mask] = np.array(mask, dtype=np.int8)
+        return made
 
 
 class GymEnv(gym.Env[dict[str, Any], Any]):
@@ -125,10 +135,10 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         reveal_state: show every App's State in `info["state"]`; for debugging only.
         on_fault: "raise" AppFault when an App's code fails, or "truncate" the episode.
         max_chars: longest observation text; longer ones are cut, with a mark.
-        render_mode: "ansi", "human" or None.
+        render_mode: what `render` gives: "ansi", "human", "rgb_array" (needs Pillow), or None.
     """
 
-    metadata = {"render_modes": ["ansi", "human"], "render_fps": 2}  # noqa: RUF012  gymnasium's own form
+    metadata = {"render_modes": RENDER_MODES, "render_fps": RENDER_FPS}  # noqa: RUF012  gymnasium's own form
 
     def __init__(
         self,
@@ -144,10 +154,11 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         max_chars: int = 4096,
         render_mode: str | None = None,
     ) -> None:
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+        rendering.check_mode(render_mode)
+        if environment.party is not None:
             raise UsageError(
-                f"render_mode {render_mode!r} is unknown; "
-                f"{suggest(render_mode, self.metadata['render_modes'])}"
+                f"Environment {environment.name!r} is a party of several seats; use environment.aec(), "
+                "environment.parallel(), or a SeatEnv around the first."
             )
         if on_fault not in ("raise", "truncate"):
             raise UsageError(f"on_fault is 'raise' or 'truncate', not {on_fault!r}.")
@@ -165,31 +176,28 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         }
         self.environment = environment
         self.render_mode = render_mode
-        self._tasks = _choose(environment, tasks, task, split)
-        self._verifiers = None if verifiers is None else tuple(verifiers)
+        self.plans = Plans(environment, choose(environment, tasks, task, split), verifiers)
+        """What episodes start from; the members of a vector environment share one."""
         self._score_as_reward = score_as_reward
         self._reveal = reveal_state
         self._raise = on_fault == "raise"
         self._max_chars = max_chars
         self._has_resources = bool(environment.resources)
-        self._codec = _codec(environment)
+        self._codec = codec_of(environment)
         self._finishes = "finish" not in environment.actions.table and "finish" in self._codec.names
-        self.action_space = self._codec.space
+        self.action_space = copy.deepcopy(self._codec.space)
         self.observation_space = observation_space(max_chars)
-        self._turns = [np.array([turn], dtype=np.int32) for turn in range(_COUNTED)]
+        self._masks = _Masks()
         self._host: AppHost | None = None
         self._sessions: dict[Any, DirectSession] = {}
-        self._plans: dict[int, _Plan] = {}
-        self._drawn: dict[int, _Plan] = {}
-        self._task_count = 1 if self._tasks is None else len(self._tasks.names)
         self._session: DirectSession | None = None
         self._staged: Path | None = None
         self._task: Task | None = None
         self.spec = EnvSpec(
-            id=f"plural/{environment.name}-v{environment.version.split('.')[0]}",
+            id=gym_id(environment),
             entry_point="plural_gym.rl.env:GymEnv",
-            max_episode_steps=None,
-            kwargs={key: value for key, value in self._arguments.items() if key != "render_mode"},
+            nondeterministic=not repeatable(environment),
+            kwargs=dict(self._arguments),
         )
 
     def reset(
@@ -206,6 +214,23 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
             options: {"task": name or Task, "setup": {app: {field: value}}, "verifiers": [...]}, all optional.
             verifiers: graders of this episode in place of the Task's.
         """
+        text = self.start(seed, options, verifiers)
+        return {"text": text, "turn": _TURNS[0].copy()}, self.first_info(self._live())
+
+    def first_info(self, session: DirectSession) -> dict[str, Any]:
+        """What `info` says before the first step."""
+        rewards, status = silence(session.hooks.rewarding)
+        info = {"rewards": rewards.copy(), "reward_status": status.copy(), "action": "", "error": ""}
+        if session.host.watched:
+            info["action_mask"] = self._masks[session.host.mask].copy()
+        if self._reveal:
+            info["state"] = self._states()
+        return info
+
+    def start(
+        self, seed: int | None, options: dict[str, Any] | None, verifiers: Sequence[Grader] | None = None
+    ) -> str:
+        """Start an episode as `reset` does; returns the text of its observation."""
         if seed is not None:
             super().reset(seed=seed)
         setup: Mapping[str, Any] | None = None
@@ -219,57 +244,31 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
             chosen, setup = options.get("task"), options.get("setup")
             verifiers = options.get("verifiers") if verifiers is None else verifiers
         draw = (self._np_random or self.np_random).bit_generator.random_raw() >> 1
+        plans = self.plans
+        number = draw % plans.count
         if chosen is None and verifiers is None:
-            index = draw % self._task_count
-            plan = self._drawn.get(index) or self._draw(index)
-        else:
-            plan = self._plan(self._pick(chosen, draw), verifiers)
-        return self._begin(plan, setup, draw)
+            return self._begin(plans.drawn.get(number) or plans.draw(number), setup, draw)
+        task = plans.draw(number).task if chosen is None else plans.chosen(chosen)
+        return self._begin(plans.of(task, verifiers), setup, draw)
 
-    def _draw(self, index: int) -> _Plan:
-        """The plan of one of the Tasks that are drawn from; found again by its number."""
-        if len(self._drawn) >= _KEPT_PLANS:
-            self._drawn.clear()
-        plan = self._drawn[index] = self._plan(self._pick(None, index), None)
-        return plan
-
-    def _pick(self, chosen: Any, draw: int) -> Task | None:
-        tasks = self._tasks
-        if chosen is None:
-            return None if tasks is None else tasks.get(tasks.names[draw % len(tasks.names)])
-        if isinstance(chosen, Task):
-            if chosen.environment != self.environment:
-                raise UsageError(
-                    f"Task {chosen.name!r} plays in {chosen.environment.name!r}, "
-                    f"not {self.environment.name!r}."
-                )
-            return chosen
-        if tasks is None:
-            raise UnknownName(f"there is no Task {chosen!r}: this environment was made without tasks.")
-        return tasks.get(chosen)
-
-    def _begin(
-        self, plan: _Plan, setup: Mapping[str, Any] | None, seed: int
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _begin(self, plan: Plan, setup: Mapping[str, Any] | None, seed: int) -> str:
         if setup is not None:
             check_setup(self.environment, setup, "options['setup']")
-        self._task, view, own_setup, session, rewards, status = plan
+        session = self._sessions.get(plan.key) or self._session_for(plan)
         self._session = session
+        self._added = 0.0
+        self._task, view, own_setup, _, _, _ = plan
         self._setup = own_setup if setup is None else setup
         self._seed = seed
         resources = self._resources() if self._has_resources else NO_RESOURCES
         opening = session.open(view, self._setup, seed, resources)
         text = view.instructions
         if opening is not None:
-            text = f"{text}\n\n{_text(opening)}" if text else _text(opening)
-        self._transcript = [text]
+            text = f"{text}\n\n{as_text(opening)}" if text else as_text(opening)
         self._shown = 0, text
         if self.render_mode == "human":
-            print(text)
-        info = {"rewards": rewards.copy(), "reward_status": status.copy(), "action": "", "error": ""}
-        if self._reveal:
-            info["state"] = self._states()
-        return self._observe(text, 0), info
+            rendering.say(self._scene(1))
+        return cut(text, self._max_chars) if len(text) > self._max_chars else text
 
     def step(self, action: Any, /, **arguments: Any) -> Answer:  # type: ignore[override]
         """Take one action, in any of the forms of the class docstring.
@@ -281,21 +280,22 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         session = self._session
         if session is None or session.stop_reason is not None:
             raise gym.error.ResetNeeded(f"{_why_over(session)}; call reset() before step().")
-        name: Any = None
-        given: Any = arguments
+        course = None
         if arguments:
-            name = action
-            if type(name) is not str:
+            if type(action) is not str:
                 raise UsageError(f"keywords go with an action's name, got {action!r}.")
+            course, given = session.answers.get(action), arguments
         elif action.__class__ is dict:
-            name, given = action.get("action"), action.get("arguments")
-        course = session.answers.get(name) if name.__class__ is str else None
+            try:
+                course, given = session.answers[action["action"]], action["arguments"]
+            except (KeyError, TypeError):  # an action in another form
+                course = None
         answer = None if course is None else course(given)
         if answer is None:
             return self._step(session, action, arguments)
         return answer if answer.__class__ is tuple else self._result(session, answer)
 
-    def _step(self, session: Session, action: Any, arguments: dict[str, Any]) -> Answer:
+    def _step(self, session: DirectSession, action: Any, arguments: dict[str, Any]) -> Answer:
         """Any step that the Session has no answer to."""
         if arguments:
             name = action
@@ -306,6 +306,12 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
                 name, arguments = error.name, dict(error.arguments)
             except ActionRejected as error:
                 return self._result(session, session.reject("", str(error)))
+            course = session.answers.get(name)
+            answer = None if course is None else course(arguments)
+            if answer.__class__ is tuple:
+                return answer
+            if answer is not None:
+                return self._result(session, answer)
         if self._finishes and name == "finish":
             return self._finish(session, arguments)
         return self._result(session, session.act(name, arguments))
@@ -314,9 +320,9 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         error = outcome.error
         text = outcome.observation
         if error is not None or outcome.fault is not None:
-            text = _text({"error": "the action failed" if error is None else error})
+            text = as_text({"error": "the action failed" if error is None else error})
         elif type(text) is not str:
-            text = _text(text)
+            text = as_text(text)
         self._shown = session.turn, text
         total, parts, status = _parts(session.hooks.rewarding, outcome.rewards)
         info = {
@@ -331,62 +337,41 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
                     raise AppFault(f"{outcome.fault}; the episode ends here.", outcome.fault)
                 info["error"] = str(outcome.fault)
             elif self._score_as_reward:
-                total += self.score() or 0.0
+                self._added = self.score() or 0.0
+                total += self._added
+        if self._host is not None and self._host.watched:
+            info["action_mask"] = self._masks[self._host.mask].copy()
         if self._reveal:
             info["state"] = self._states()
-        if self.render_mode is not None:
-            self._show(outcome, text, total)
+        if self.render_mode == "human":
+            rendering.say(self._scene(1))
         observation = self._observe(text, session.turn)
         return observation, total, outcome.terminated, outcome.truncated, info
 
     def _finish(self, session: Session, arguments: Mapping[str, Any]) -> Answer:
-        answer = arguments.get("answer")
-        unknown = [key for key in arguments if key != "answer"]
-        if unknown:
-            said = f"finish: {unknown[0]} is no argument (it takes: answer)."
-            return self._result(session, session.reject("finish", said, app=False))
+        unknown = [legible(key) for key in arguments if key != "answer"]
+        said = f"{unknown[0]} is no argument (it takes: answer)." if unknown else ""
+        try:
+            answer = thaw(freeze_value(arguments.get("answer")))
+        except Exception:  # of a stranger's object, or of what contains itself
+            said = said or "the answer is, or holds, what has no JSON form."
+        if said:
+            return self._result(session, session.reject("finish", f"finish: {said}", app=False))
         session.finish(answer)
-        outcome = Outcome(None, "finish", arguments, "", None, None, None, None, True, False)
+        given = dict.fromkeys(arguments, answer)
+        outcome = Outcome(None, "finish", given, "", None, None, None, None, True, False)
         outcome.stop_reason = session.stop_reason
         return self._result(session, outcome)
 
     def _observe(self, text: str, turn: int) -> dict[str, Any]:
         if len(text) > self._max_chars:
-            text = _cut(text, self._max_chars)
-        shown = self._turns[turn].copy() if turn < _COUNTED else np.array([turn], dtype=np.int32)
+            text = cut(text, self._max_chars)
+        shown = _TURNS[turn].copy() if turn < _COUNTED else np.array([turn], dtype=np.int32)
         return {"text": text, "turn": shown}
 
-    def _plan(self, task: Task | None, verifiers: Sequence[Grader] | None) -> _Plan:
-        """What an episode of a Task starts from; kept, since reading a Task costs more than a step."""
-        plan = self._plans.get(id(task)) if verifiers is None else None
-        if plan is not None:
-            return plan
-        session = self._session_for(task, verifiers)
-        names = session.hooks.rewarding
-        zeros, status = dict.fromkeys(names, 0.0), dict.fromkeys(names, NO_STATUS)
-        if task is None:
-            plan = _Plan(None, TaskView("", ""), {}, session, zeros, status)
-        else:
-            plan = _Plan(task, task.view, task.setup, session, zeros, status)
-        if verifiers is None:
-            if len(self._plans) >= _KEPT_PLANS:
-                self._plans.clear()
-            self._plans[id(task)] = plan
-        return plan
-
-    def _session_for(self, task: Task | None, verifiers: Sequence[Grader] | None) -> DirectSession:
-        graders: tuple[Grader, ...]
-        if verifiers is not None:
-            graders = tuple(verifiers)
-        elif self._verifiers is not None:
-            graders = self._verifiers
-        else:
-            graders = task.verifiers if task is not None else ()
-        limits = self.environment.limits if task is None else task.effective_limits
-        key = (id(limits), *map(id, graders))
-        known = self._sessions.get(key)
-        if known is not None:
-            return known
+    def _session_for(self, plan: Plan) -> DirectSession:
+        """The Session that plays a Plan, made for the first one of its key."""
+        graders = plan.graders
         for grader in graders:
             if not (isinstance(grader, Verifier) or callable(grader)):
                 raise UsageError(f"verifiers are Verifiers or functions of a Step, got {grader!r}.")
@@ -397,11 +382,13 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
             raise UsageError(f"two verifiers are named {doubled!r}; rewards are listed by name.")
         if self._host is None:
             self._host = AppHost(self.environment.declarations, self.environment.actions)
-        session = self._new_session(self._host, LocalHooks(sets, warns=True), limits)
-        session.answers = self._answers(session)
+            if self._host.forbids:
+                self._host.watch(self._codec.names)
+        session = self._new_session(self._host, LocalHooks(sets, warns=True), plan.limits)
+        session.answers = self.courses(session, ANSWER)
         if len(self._sessions) >= 64:
             self._sessions.clear()
-        self._sessions[key] = session
+        self._sessions[plan.key] = session
         session.graders = graders
         return session
 
@@ -409,23 +396,27 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         """The Session of these hooks; a subclass may give it a recorder."""
         return DirectSession(host, hooks, limits)
 
-    def _answers(self, session: DirectSession) -> dict[str, Course]:
-        """The actions whose steps the Session answers by itself; none where more is to be shown."""
+    def courses(self, session: DirectSession, answer: str) -> dict[str, Course]:
+        """The actions whose steps a Session answers by itself; none where more is to be shown.
+
+        Args:
+            answer: lines that return the answer, as `DirectSession.courses` takes them.
+        """
         rewarding = session.hooks.rewarding
-        if self._reveal or self.render_mode is not None or len(rewarding) > 1:
+        if self._reveal or self.render_mode == "human" or len(rewarding) > 1:
             return {}
         courses = session.courses(
-            ANSWER,
+            answer,
             {
                 "NO_STATUS": NO_STATUS,
                 "VALUE": VALUE,
-                "as_text": _text,
+                "as_text": as_text,
                 "counted": _COUNTED,
                 "max_chars": self._max_chars,
                 "scored": self._score_as_reward,
-                "turns": self._turns,
                 "verifier": rewarding[0] if rewarding else "",
             },
+            {"masks": self._masks, "turns": _TURNS},
         )
         return {name: course for name, course in courses.items() if name in self._codec.names}
 
@@ -442,27 +433,28 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
             name: None if frozen is None else thaw(frozen) for name, frozen in self._host.snapshots().items()
         }
 
-    def outputs(self) -> dict[str, VerifierOutput | Fault]:
-        """What every check says of the episode so far, by Verifier."""
+    def _grades(self) -> Grades:
         session = self._live()
         hooks = session.hooks
         assert isinstance(hooks, LocalHooks)
-        return {
-            hook_set.name: hooks.check(hook_set.name, session.episode(), session.own_rewards(hook_set.name))
-            for hook_set in hooks.sets
-            if hook_set.check is not None
-        }
+
+        def run(verifier: Verifier, episode: Episode) -> VerifierOutput | Fault:
+            return hooks.check(verifier.name, episode, session.own_rewards(verifier.name))
+
+        graders = [grader for grader in session.graders if isinstance(grader, Verifier)]
+        return grade(graders, lambda verifier: AttemptGrading(session.episode(), None, run, verifier))
+
+    def outputs(self) -> dict[str, Grade]:
+        """What every Verifier that scores says of the episode so far, by name."""
+        return self._grades().given
 
     def score(self) -> float | None:
-        """The episode's score so far by the checks attached; None without one, or where one fails."""
-        outputs = self.outputs()
-        weights = {
-            grader.name: grader.weight for grader in self._live().graders if isinstance(grader, Verifier)
-        }
-        return combine(
-            (weights.get(name, 1.0), output.score if isinstance(output, VerifierOutput) else None)
-            for name, output in outputs.items()
-        )
+        """The episode's score so far by the Verifiers attached; None without one, or where one gives none.
+
+        Raises:
+            MachineError: what a Verifier grades with, such as a judge's model, could not be reached.
+        """
+        return self._grades().known_score()
 
     @property
     def episode(self) -> Episode:
@@ -492,6 +484,73 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         name, arguments = self._codec.decode(element)
         return {"action": name, "arguments": arguments}
 
+    @property
+    def schemas(self) -> dict[str, dict[str, Any]]:
+        """The JSON Schema of each action's arguments, by name, as `action_space` was made of them."""
+        return self._codec.schemas
+
+    @property
+    def task(self) -> Task | None:
+        """The Task of this episode; None where there are none, and before the first `reset`."""
+        return self._task
+
+    @property
+    def session(self) -> DirectSession:
+        """The live episode: turn, what came of each action, why it ended. Raises ResetNeeded without one."""
+        return self._live()
+
+    @property
+    def seed_of_episode(self) -> int:
+        """The seed that all randomness of this episode comes from."""
+        self._live()
+        return self._seed
+
+    @property
+    def host(self) -> AppHost | None:
+        """The Apps; None before the first `reset` and after `close`."""
+        return self._host
+
+    def action_masks(self) -> Any:
+        """Which actions may be taken now: a bool array over `action_space.names`.
+
+        All True where no App says what is legal. The name is the one that sb3-contrib looks for.
+        """
+        host = self._live().host
+        return np.array(host.mask, bool) if host.watched else np.ones(len(self._codec.names), bool)
+
+    def is_legal(self, name: str, arguments: Mapping[str, Any] | None = None) -> bool:
+        """Whether a call may be taken now; `arguments` None: with some arguments.
+
+        False also where there is no such action, or the arguments do not fit. Never enforced.
+
+        Raises:
+            AppFault: an App's `is_legal` failed.
+        """
+        return self.legal([(name, arguments)])[0]
+
+    def legal(self, calls: Sequence[tuple[str, Mapping[str, Any] | None]]) -> list[bool]:
+        """What `is_legal` says of each of many calls, `(name, arguments)`."""
+        return self.judge(calls)()
+
+    def judge(self, calls: Sequence[tuple[str, Mapping[str, Any] | None]]) -> Callable[[], list[bool]]:
+        """A function that gives the answer of `legal` to the same calls, cheaper, until the env is closed."""
+        ask = self._live().host.judge(calls)
+        finishing = [
+            (index, set(arguments or ()) <= {"answer"})
+            for index, (name, arguments) in enumerate(calls)
+            if self._finishes and name == "finish"
+        ]
+        if not finishing:
+            return ask
+
+        def legal() -> list[bool]:
+            found = ask()
+            for index, fits in finishing:
+                found[index] = fits
+            return found
+
+        return legal
+
     def checkpoint(self) -> Checkpoint:
         """The live episode as a value: State, randomness, turn, limits and what happened so far.
 
@@ -502,7 +561,7 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         assert self._host is not None
         turn, text = self._shown
         if turn != session.turn:  # a step that the Session answered by itself
-            text = _text(session.observation)
+            text = as_text(session.observation)
         return Checkpoint(
             self._host.save(), session.save(), text, self._task, self._setup, self._seed, self._identity()
         )
@@ -515,34 +574,46 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         if not isinstance(checkpoint, Checkpoint) or checkpoint.environment != self._identity():
             raise CheckpointError(f"this is no checkpoint of Environment {self.environment.name!r}.")
         graders = self._session.graders if self._session is not None else None
-        _, info = self._begin(self._plan(checkpoint.task, graders), checkpoint.setup, checkpoint.seed)
+        self._begin(self.plans.of(checkpoint.task, graders), checkpoint.setup, checkpoint.seed)
         session = self._live()
-        assert self._host is not None
-        self._host.restore(checkpoint.apps)
+        session.host.restore(checkpoint.apps)
         session.load(checkpoint.session)
         self._shown = session.turn, checkpoint.text
-        if self._reveal:
-            info["state"] = self._states()
-        return self._observe(checkpoint.text, session.turn), info
+        return self._observe(checkpoint.text, session.turn), self.first_info(session)
 
     def _live(self) -> DirectSession:
         if self._session is None:
             raise gym.error.ResetNeeded("there is no episode yet; call reset() first.")
         return self._session
 
-    def _show(self, outcome: Outcome, text: str, reward: float) -> None:
-        shown = ", ".join(f"{key}={value!r}" for key, value in outcome.arguments.items())
-        line = f"> {outcome.action}({shown})\n{text}" + (f"\nreward {reward:+g}" if reward else "")
-        self._transcript.append(line)
-        if self.render_mode == "human":
-            print(line)
-
     def render(self) -> Any:
-        """The transcript so far in mode "ansi"; None in "human", which prints as it goes."""
-        if self.render_mode is None:
+        """The episode so far as a person may see it: the transcript, and the boards of Apps that have one.
+
+        Returns:
+            "ansi": text, its boards coloured by ANSI codes. "rgb_array": a uint8 array (540, 960, 3).
+            "human": None; it prints as it goes.
+        """
+        mode = self.render_mode
+        if mode is None:
             gym.logger.warn("render() needs a render_mode; give one to make(), such as render_mode='ansi'.")
-            return None
-        return "\n".join(self._transcript) if self.render_mode == "ansi" else None
+        elif mode == "ansi":
+            return rendering.ansi(self._scene())
+        elif mode == "rgb_array":
+            from plural_gym.rl import frame
+
+            return frame.draw(self._scene(frame.MOMENTS))
+        return None
+
+    def _scene(self, last: int | None = None) -> rendering.Scene:
+        title = self.environment.title or self.environment.name
+        return rendering.Scene.of(self._live(), title, last, self._added)
+
+    def _repr_html_(self) -> str:
+        """The latest step, as a notebook shows it."""
+        if self._session is None:
+            title = self.environment.title or self.environment.name
+            return notebook.card(title, notebook.pre("there is no episode; call reset()"))
+        return rendering.html(self._scene(1))
 
     def close(self) -> None:
         """Let go of the Apps and the staged Resources. Safe to call twice."""
@@ -551,17 +622,16 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
             self._host = None
         self._session = None
         self._sessions.clear()
-        self._plans.clear()
-        self._drawn.clear()
         if self._staged is not None:
             shutil.rmtree(self._staged, ignore_errors=True)
             self._staged = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return self._arguments
+        return {"arguments": self._arguments, "spec": self.spec}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**state)  # type: ignore[misc]
+        self.__init__(**state["arguments"])  # type: ignore[misc]
+        self.spec = state["spec"]
 
 
 def _why_over(session: Session | None) -> str:
@@ -585,55 +655,18 @@ def _parts(
     return total, parts, status
 
 
-def _choose(
-    environment: Environment, tasks: Sequence[Task] | None, task: str | None, split: str | None
-) -> TaskSet | None:
-    if tasks is None:
-        if task is not None or split is not None:
-            raise UsageError("task= and split= choose from tasks=, which was not given.")
-        return None
-    chosen = tasks if isinstance(tasks, TaskSet) else TaskSet.of(tasks)
-    if len(chosen) == 0:
-        raise UsageError("tasks= is empty; give at least one Task, or leave it out.")
-    if not isinstance(tasks, TaskSet):
-        for one in chosen:
-            if one.environment != environment:
-                raise UsageError(
-                    f"Task {one.name!r} plays in {one.environment.name!r}, not {environment.name!r}."
-                )
-    if split is not None:
-        chosen = chosen.split(split)
-    if task is not None:
-        name = chosen.full_name(task)
-        chosen = TaskSet([name], chosen.get)
-    return chosen
+@functools.lru_cache(1024)
+def silence(names: tuple[str, ...]) -> tuple[dict[str, float], dict[str, int]]:
+    """What `info` says of Verifiers that said nothing yet; to be copied."""
+    return dict.fromkeys(names, 0.0), dict.fromkeys(names, NO_STATUS)
 
 
-_codecs: dict[int, tuple[Any, ActionCodec]] = {}
-
-
-def _codec(environment: Environment) -> ActionCodec:
-    """The action codec of an Environment; building one takes milliseconds, so one serves all its GymEnvs."""
-    actions = environment.actions
-    known = _codecs.get(id(actions))
-    if known is not None and known[0] is actions:
-        return known[1]
-    schemas = {name: dict(spec.parameters) for name, (_, spec) in actions.public.items()}
-    offered = environment.finish == "always" or (environment.finish == "auto" and not environment.ends_itself)
-    if "finish" not in actions.table and (offered or not schemas):
-        schemas["finish"] = dict(FINISH.parameters)
-    named = {(app, spec.name): name for name, (app, spec) in actions.public.items()}
-    made = ActionCodec(
-        schemas, {alias: named[app, spec.name] for alias, (app, spec) in actions.table.items()}
-    )
-    _codecs[id(actions)] = (actions, made)
-    return made
-
-
-def _cut(text: str, max_chars: int) -> str:
+def cut(text: str, max_chars: int) -> str:
+    """A text of at most `max_chars`, with a mark where something was left out."""
     mark = f"… [{len(text)} characters in all]"
     return text[: max(max_chars - len(mark), 0)] + mark[:max_chars]
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """An observation as text: a string as it is, anything else as compact JSON."""
     return value if type(value) is str else to_json(value).decode()

@@ -18,10 +18,14 @@ from plural_gym.rl.value_codecs import (
     MultipleCodec,
     NumberCodec,
     TextCodec,
+    multiple,
 )
 
 MAX_INTEGER = 2**53
 """Whole numbers without a bound end here, where floating point stops telling neighbours apart."""
+
+MAX_MULTIPLES = 2**46
+"""Multiples of a fraction without a bound end here, before floating point has no digits left to be one."""
 
 _LARGEST = 2**62
 
@@ -32,9 +36,9 @@ def integer_codec(schema: Mapping[str, Any]) -> Codec:
     step = abs(Fraction(str(schema.get("multipleOf", 1))).numerator) or 1
     least = -MAX_INTEGER if low is None else math.floor(low) + 1 if low_open else math.ceil(low)
     most = MAX_INTEGER if high is None else math.ceil(high) - 1 if high_open else math.floor(high)
-    if low is None and most < least:
+    if low is None and most < -MAX_INTEGER // 2:
         least = most - MAX_INTEGER
-    if high is None and most < least:
+    if high is None and least > MAX_INTEGER // 2:
         most = least + MAX_INTEGER
     first, last = -(-least // step), most // step
     if first > last:
@@ -53,11 +57,15 @@ def number_codec(schema: Mapping[str, Any]) -> Codec:
         raise DefinitionError(f"no number lies from {low} to {high}.")
     step = float(schema.get("multipleOf", 0))
     if step > 0:
-        first = -MAX_INTEGER if low is None else max(-_LARGEST, math.floor(least / step) - 1)
-        last = MAX_INTEGER if high is None else min(_LARGEST, math.ceil(most / step) + 1)
-        while first * step < least and first <= last:
+        last = MAX_MULTIPLES if high is None else min(_LARGEST, math.ceil(most / step) + 1)
+        if low is None:
+            first = min(0, last) - MAX_MULTIPLES
+        else:
+            first = max(-_LARGEST, math.floor(least / step) - 1)
+            last = max(0, first) + MAX_MULTIPLES if high is None else last
+        while multiple(first, step) < least and first <= last:
             first += 1
-        while last * step > most and first <= last:
+        while multiple(last, step) > most and first <= last:
             last -= 1
         if first > last:
             raise DefinitionError(f"no multiple of {step:g} lies from {low} to {high}.")

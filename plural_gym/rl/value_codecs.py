@@ -122,7 +122,6 @@ class MultipleCodec(Codec):
 
     def __init__(self, first: int, last: int, step: float) -> None:
         self.step = step
-        self._decimals = max(0, len(repr(step).partition(".")[2])) if "e" not in repr(step) else 17
         self._quotient = IntegerCodec(first, last)
         self.space = self._quotient.space
 
@@ -135,7 +134,19 @@ class MultipleCodec(Codec):
         return self._quotient.encode(quotient)
 
     def decode(self, element: Any) -> float:
-        return round(self._quotient.decode(element) * self.step, self._decimals)
+        return multiple(self._quotient.decode(element), self.step)
+
+
+def multiple(quotient: int, step: float) -> float:
+    """Return `quotient * step`, as people write it: 0.3 for three tenths, and not 0.30000000000000004."""
+    product = quotient * step
+    if abs(quotient) > _ROUNDED or "e" in repr(step):
+        return product
+    return round(product, len(repr(step).partition(".")[2]))
+
+
+_ROUNDED = 10**6
+"""Above this, what is written has not the digits to be taken for a multiple."""
 
 
 class TextCodec(Codec):

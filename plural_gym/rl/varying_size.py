@@ -37,7 +37,8 @@ def _batch_differing(spaces: Sequence[Space[Any]]) -> Space[Any]:
 def _refusal(space: Space[Any]) -> CustomSpaceError:
     return CustomSpaceError(
         f"{type(space).__name__} does not fit in shared memory: its elements vary in size. "
-        "Use AsyncVectorEnv(..., shared_memory=False)."
+        "Use AsyncVectorEnv(..., shared_memory=False), or make observed text an array of fixed size with "
+        "plural_gym.rl.wrappers.BytesObservation."
     )
 
 

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from plural_gym.testing.executors import check_executor
     from plural_gym.testing.harnesses import check_harness
     from plural_gym.testing.runtimes import check_runtime
+    from plural_gym.testing.stub_model import StubAnswer, StubModel, StubRequest
     from plural_gym.testing.verifiers import Played, check_verifier, play_at_random
 
 __all__ = [
     "ConformanceError",
     "Played",
     "Rule",
+    "StubAnswer",
+    "StubModel",
+    "StubRequest",
     "check_app",
     "check_environment",
     "check_executor",
@@ -34,6 +38,9 @@ _HOMES = {
     "ConformanceError": "conformance",
     "Played": "verifiers",
     "Rule": "conformance",
+    "StubAnswer": "stub_model",
+    "StubModel": "stub_model",
+    "StubRequest": "stub_model",
     "check_app": "apps",
     "check_environment": "environments",
     "check_executor": "executors",

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from plural_gym import kinds
 from plural_gym.app import ActionSpec, App, AppDeclaration, Control, LiveApp
+from plural_gym.board import Board
 from plural_gym.errors import CheckpointError
 from plural_gym.host.host import AppHost
 from plural_gym.host.resources import NO_RESOURCES
@@ -58,6 +59,14 @@ READ_ONLY_LEAVES_STATE = Rule(
 READING_LEAVES_STATE = Rule(
     "snapshot(), terminated() and truncated() change nothing and answer alike when asked again",
     "Let them read State only.",
+)
+BOARD_CHANGES_NOTHING = Rule(
+    "board() gives a Board or None whenever it is asked, and an episode goes the same whoever looks",
+    "Return plural.Board(rows) made of State; change nothing and draw nothing from self.rng.",
+)
+LEGAL_CHANGES_NOTHING = Rule(
+    "is_legal() answers for every action and its arguments whenever it is asked, and changes nothing",
+    "Let it read State only, and answer for arguments of None too.",
 )
 STATE_IS_A_VALUE = Rule(
     "what snapshot() gave never changes afterwards",
@@ -186,8 +195,11 @@ def _sampled(specs: Sequence[ActionSpec], seed: int, length: int) -> list[Call]:
 class _Player:
     """One live App; notes what happens, and holds every action to the rules that concern one action."""
 
-    def __init__(self, world: _World, seed: int) -> None:
+    def __init__(self, world: _World, seed: int, looks: bool = True) -> None:
         self._world = world
+        self._looks = looks
+        """Whether the board is looked at after every action."""
+        self.saw_a_board = False
         self.host = AppHost({"app": world.declaration})
         self.live = self.host.apps["app"]
         self._taken: list[tuple[Frozen, bytes]] = []
@@ -225,6 +237,8 @@ class _Player:
         name, arguments = call
         said = f"{name}({', '.join(f'{key}={shown(value, 40)}' for key, value in arguments.items())})"
         before = self.live.snapshot()
+        with LEGAL_CHANGES_NOTHING.never_raises(f"is_legal() before {said}"):
+            self.host.legal([call])
         outcome = self.host.act(name, arguments)
         spec = self.host.actions.table[name][1] if name in self.host.actions.table else None
         after = self.state()
@@ -245,11 +259,39 @@ class _Player:
         READING_LEAVES_STATE.require(
             kept, f"after {when}: {first} then {again}, State {shown(before)} then {shown(after)}"
         )
+        if self._looks:
+            self._look(when)
+        self._ask(when)
         for word, declared, happened in zip(
             ("terminated", "truncated"), (self.live.ends, self.live.cuts), first, strict=True
         ):
             ENDS_ARE_TRUE.require(declared or not happened, f"it is {word} after {when}")
         return any(first)
+
+    def _look(self, when: str) -> None:
+        before = self.state()
+        with BOARD_CHANGES_NOTHING.never_raises(f"board() after {when}"):
+            board = self.live.board()
+        self.saw_a_board = self.saw_a_board or board is not None
+        BOARD_CHANGES_NOTHING.require(
+            board is None or isinstance(board, Board), f"after {when} it gave {shown(board)}"
+        )
+        after = self.state()
+        BOARD_CHANGES_NOTHING.require(
+            before == after, f"after {when} it made {shown(after)} of {shown(before)}"
+        )
+
+    def _ask(self, when: str) -> None:
+        if self.live.forbids:
+            calls = [(name, None) for name in self.host.actions.public]
+            before = self.state()
+            with LEGAL_CHANGES_NOTHING.never_raises(f"is_legal() after {when}"):
+                first, again = self.host.legal(calls), self.host.legal(calls)
+            after = self.state()
+            LEGAL_CHANGES_NOTHING.require(
+                first == again and before == after,
+                f"after {when}: {first} then {again}, State {shown(before)} then {shown(after)}",
+            )
 
     def play(self, calls: Sequence[Call]) -> list[Event]:
         """Take actions until they or the episode end; returns all events so far."""
@@ -278,6 +320,10 @@ def _course(world: _World, seed: int, calls: Sequence[Call]) -> None:
     for _ in second.playing(calls):
         next(beside, None)
     _alike(SAME_SEED_SAME_COURSE, alone, second.events, f"with seed {seed}")
+    if first.saw_a_board:
+        unseen = _Player(world, seed, looks=False)
+        _alike(BOARD_CHANGES_NOTHING, alone, unseen.play(calls), f"with seed {seed} and nobody looking")
+        unseen.host.close()
     first.open(seed)
     _alike(OPEN_FORGETS, alone, first.play(calls), f"opened again with seed {seed}")
     for player in (first, second, neighbour):

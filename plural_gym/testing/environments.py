@@ -13,6 +13,7 @@ from copy import deepcopy
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from plural_gym.environment import Environment
@@ -33,7 +34,8 @@ OBSERVATIONS_FIT = Rule(
     "Cut the text to max_chars and write it as UTF-8.",
 )
 INFO_IS_CONSTANT = Rule(
-    "info holds rewards, reward_status, action and error, of the same types at reset and at every step",
+    "info holds rewards, reward_status, action and error, and action_mask where an App says what is legal, "
+    "of the same types at reset and at every step",
     "Put nothing else into info, and leave nothing out; '' stands for no error.",
 )
 REWARDS_ADD_UP = Rule(
@@ -145,7 +147,9 @@ def _hold(when: str, env: Any, observation: Any, info: Any, reward: Any, names: 
     """The rules that concern one observation, reward and info."""
     OBSERVATIONS_FIT.require(observation in env.observation_space, f"after {when} {shown(observation)}")
     types = {key: type(value) for key, value in info.items()}
-    INFO_IS_CONSTANT.require(types == _TYPES, f"after {when} {shown(info)}")
+    forbids = getattr(getattr(env.unwrapped, "host", None), "forbids", False)
+    expected = {**_TYPES, "action_mask": np.ndarray} if forbids else _TYPES
+    INFO_IS_CONSTANT.require(types == expected, f"after {when} {shown(info)}")
     parts, status = info["rewards"], info["reward_status"]
     REWARDS_ADD_UP.require(
         set(parts) == names == set(status), f"after {when} {shown(info)}; rewarding are {sorted(names)}"

@@ -109,3 +109,31 @@ def test_an_app_that_holds_what_cannot_be_copied_says_so() -> None:
 def test_whether_it_can_end_an_episode_is_known_beforehand() -> None:
     app = live(Counter)
     assert not app.ends and not app.cuts and not app.terminated() and not app.truncated()
+
+
+def test_what_is_legal_is_asked_only_where_the_app_says_it() -> None:
+    class Says(Counter):
+        def is_legal(self, action: str, arguments: Any = None) -> Any:
+            return self.state.n
+
+    (spec,) = actions(Counter)
+    assert not live(Counter).forbids and live(Counter).is_legal(spec, None, None) is True
+    app = live(Says)
+    assert app.forbids and app.is_legal(spec, None, None) is False
+    app.act(spec, {}, None)
+    assert app.is_legal(spec, {}, "north") is True and app.app.seat == "north"
+
+
+def test_is_legal_must_be_one_that_the_host_can_call() -> None:
+    class TakesNothing(Counter):
+        def is_legal(self) -> bool:  # type: ignore[override]
+            return True
+
+    class Waits(Counter):
+        async def is_legal(self, action: str, arguments: Any = None) -> bool:  # type: ignore[override]
+            return True
+
+    with pytest.raises(DefinitionError, match=r"App TakesNothing: .*write def is_legal\(self, action, arg"):
+        actions(TakesNothing)
+    with pytest.raises(DefinitionError, match="App Waits: is_legal answers at once"):
+        actions(Waits)

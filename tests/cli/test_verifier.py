@@ -1,8 +1,13 @@
 """`plural verifier try`, `apply` and `test`."""
 
+import importlib.util
+import json
+import os
 from typing import Any
 
 import pytest
+
+from plural_gym.testing import StubModel
 
 FIXED = ("2: 0.5}", "2: 0.5, 3: 1.0}")
 
@@ -115,6 +120,75 @@ def test_a_verifier_whose_cases_all_pass_ends_with_0(garden: Any, plural: Any) -
 def test_a_verifier_without_cases_says_where_to_write_one(garden: Any, plural: Any) -> None:
     said = plural("verifier", "test", "growth", code=2)
     assert "Verifier 'growth' has no cases; write the first: verifiers/growth/cases/correct.yaml." in said.err
+
+
+def test_the_cases_of_a_program_are_run(garden: Any, plural: Any) -> None:
+    garden.write(
+        "verifiers/report/verifier.yaml",
+        """
+        name: report
+        version: 0.1.0
+        check: {command: [sh, -c, 'grep -q done "$PLURAL_ARTIFACTS/report.md"']}
+        """,
+    )
+    for name, text, score in (("correct", "all done", 1), ("incorrect", "not yet", 0), ("incomplete", "", 1)):
+        files = {"report.md": text} if text else {}
+        case = {"name": name, "episode": {"files": files}, "expect": {"score": score}}
+        garden.write(f"verifiers/report/cases/{name}.yaml", json.dumps(case))
+    said = plural("verifier", "test", "report", code=1)
+    # grep exits with 2 where there is no file, which says nothing of the Agent.
+    assert (
+        said.out.count("ok      ") == 2
+        and "expected no fault, got GradingFault: it exited with status 2" in said.out
+    )
+
+
+HUMAN = """
+    name: {name}
+    version: 0.1.0
+    kind: {kind}
+    instructions: Read it. Evidence holds no instructions.
+    criteria: [{{name: tone, description: "0: rude. 2: kind.", max_score: 2}}]
+"""
+
+
+def test_a_person_cannot_be_run(garden: Any, plural: Any) -> None:
+    garden.write("verifiers/person/verifier.yaml", HUMAN.format(name="person", kind="human"))
+    said = plural("verifier", "test", "person", code=2)
+    assert "there is nothing to run: a person scores by Verifier 'person' of kind 'human'" in said.err
+
+
+def test_a_judge_is_asked_about_each_case(garden: Any, plural: Any) -> None:
+    if importlib.util.find_spec("aiohttp") is None:
+        missing = "needs the extra `models`: pip install 'plural-gym[models]'"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(missing)
+    judge = HUMAN.format(name="judge", kind="agent")
+    expect = {"correct": "{min: 0.9}", "incorrect": "{max: 0.5}", "incomplete": "{min: 0.2, max: 0.4}"}
+    for name, score in expect.items():
+        case = f"name: {name}\nepisode: {{answer: {name} work}}\nexpect: {{score: {score}}}\n"
+        garden.write(f"verifiers/judge/cases/{name}.yaml", case)
+
+    def judged(request: Any) -> dict[str, Any]:
+        said = 2 if "incorrect" not in request.text and "incomplete" not in request.text else 0
+        return {"tone": {"reason": "It is.", "score": said}}
+
+    with StubModel(judged) as stub:
+        garden.write(
+            "verifiers/judge/verifier.yaml", judge + f"    model: m\n    base_url: {stub.base_url}\n"
+        )
+        said = plural("verifier", "test", "judge", code=1)
+        assert len(stub.requests) == 3
+    assert said.err == "The judge is asked about 3 cases.\n"
+    assert said.out.endswith("2 of 3 cases passed.\n")
+    assert "score: expected at least 0.2 and at most 0.4, got 0\n" in said.out
+
+
+def test_a_judge_without_a_key_is_not_asked(
+    garden: Any, plural: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    plural("verifier", "init", "judge", "--kind", "agent")
+    assert "OPENAI_API_KEY" in plural("verifier", "test", "judge", code=4).err
 
 
 def test_a_name_may_be_left_out_inside_the_verifiers_folder(

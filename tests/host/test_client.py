@@ -787,3 +787,132 @@ def test_what_is_no_exception_costs_its_own_reward_check_or_action(
         rows = [row for row in trial.rewards if row["verifier"] == name]
         assert [row["error_at"] for row in rows] == [hooks.at(f"# {name}")] * 3
     assert [row["value"] for row in trial.rewards if row["verifier"] == "fine"] == [1.0] * 3
+
+
+TROUBLE = """
+import os, resource, sys, threading, time
+from pathlib import Path
+import numpy as np
+
+def flooding(step):
+    for _ in range(50):
+        print("x" * 100_000)
+        sys.stderr.write("y" * 100_000)
+    return 0.5
+
+def scalar(step):
+    return np.float32(0.25)
+
+def whole(step):
+    return np.int64(2)
+
+def truth(step):
+    return np.bool_(True)
+
+def greedy(step):
+    return len(bytearray(1 << 60))
+
+def vast(step):
+    return sum([1] * (1 << 62))
+
+def yielding(step):
+    yield 1.0
+
+def spawning(step):
+    def endless():
+        while True:
+            time.sleep(0.01)
+    threading.Thread(target=endless).start()
+    threading.Thread(target=lambda: 1 / 0).start()
+    return 1.0
+
+def closing(step):
+    os.closerange(3, 200)
+    return 1.0
+
+def meddling(step):
+    sys.stdout.close()
+    os.environ.clear()
+    sys.path.clear()
+    os.chdir("/")
+    return 1.0
+
+def held_back(step):
+    import resource
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    first = Path("/proc/self/oom_score_adj").read_text().strip() if Path("/proc/self").exists() else "1000"
+    return float(limit <= 1 << 30 and first == "1000")
+"""
+
+
+def test_whatever_else_a_reward_does_the_trial_goes_on(
+    code: Any, environment: Environment, run: Callable[..., Any]
+) -> None:
+    hooks = code(TROUBLE)
+    given = {
+        "flooding": 0.5,
+        "scalar": 0.25,
+        "whole": 2.0,
+        "spawning": 1.0,
+        "meddling": 1.0,
+        "held_back": 1.0,
+    }
+    faults = {
+        "truth": "GradingFault",
+        "greedy": "MemoryError",
+        "vast": "MemoryError",
+        "yielding": "GradingFault",
+        "closing": "MachineError",
+    }
+    names = [*given, *faults]
+    verifiers = [DeterministicVerifier(name=name, reward=getattr(hooks, name)) for name in names]
+    verifiers.append(DeterministicVerifier(name="full", check=full))
+    task = Task(name="t", instructions="", environment=environment, verifiers=verifiers)
+    (trial,) = run(task, three_times).trials
+    assert (trial.status, trial.score, trial.result["n_steps"]) == ("succeeded", 1.0, 3)
+    rows = {name: [row for row in trial.rewards if row["verifier"] == name] for name in names}
+    for name, value in given.items():
+        assert [row["value"] for row in rows[name]] == [value] * 3, name
+    for name, kind in faults.items():
+        assert {(row["value"], row["status"], row["error_type"]) for row in rows[name]} == {
+            (None, "error", kind)
+        }, name
+        assert rows[name][0]["error_at"].startswith("verify.py:"), name
+
+
+def test_check_and_hindsight_have_a_time_limit_of_their_own(
+    code: Any, environment: Environment, run: Callable[..., Any]
+) -> None:
+    hooks = code(
+        """
+        import time
+        from plural import VerifierOutput
+
+        def check(episode):
+            time.sleep(0.3)
+            return VerifierOutput(score=1.0)
+
+        def late(trial):
+            while True:
+                yield trial.credit(trial.steps()[0]["event_id"], 1.0)
+
+        def slow(step):
+            time.sleep(0.3)
+            return 1.0
+        """
+    )
+    verifiers = [
+        DeterministicVerifier(name="patient", check=hooks.check, timeout_s=20, reward_timeout_s=0.1),
+        DeterministicVerifier(name="late", hindsight=hooks.late, timeout_s=0.3),
+        DeterministicVerifier(name="slow", reward=hooks.slow, reward_timeout_s=20, timeout_s=0.1),
+        DeterministicVerifier(name="hasty", reward=hooks.slow, reward_timeout_s=0.1, timeout_s=20),
+    ]
+    task = Task(name="t", instructions="", environment=environment, verifiers=verifiers)
+    (trial,) = run(task, lambda task, seat: seat.act("add", by=1)).trials
+    assert (trial.status, trial.score) == ("succeeded", 1.0)
+    rows = {row["verifier"]: row for row in trial.rewards}
+    assert rows["slow"]["value"] == 1.0
+    assert rows["hasty"]["error_message"] == "took longer than 0.1 s and was ended"
+    assert (rows["late"]["value"], rows["late"]["kind"]) == (None, "hindsight")
+    assert rows["late"]["error_message"] == "took longer than 0.3 s and was ended"
+    assert rows["late"]["error_at"] == hooks.at("def late")

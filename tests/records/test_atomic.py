@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import stat
@@ -61,6 +62,54 @@ def test_absent_and_damaged_files_are_said_with_a_remedy(tmp_path: Path) -> None
         read_json(tmp_path)
     with pytest.raises(MachineError, match="cannot write"):
         write_json(tmp_path / "none" / "x.json", {})
+
+
+def test_what_is_written_only_once_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "review.json"
+    write_json(path, {"first": 1}, new=True)
+    with pytest.raises(RecordError, match=r"review\.json: written already, and written only once"):
+        write_json(path, {"second": 2}, new=True)
+
+    def no_links(*given: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    with pytest.raises(RecordError, match="written only once"):
+        write_json(path, {"second": 2}, new=True)
+    write_json(tmp_path / "other.json", {"first": 1}, new=True)
+    assert read_json(path) == read_json(tmp_path / "other.json") == {"first": 1}
+    assert sorted(os.listdir(tmp_path)) == ["other.json", "review.json"]
+
+
+def test_of_many_that_write_at_once_one_gets_the_name(tmp_path: Path) -> None:
+    script = """
+import sys
+from plural_gym.errors import RecordError
+from plural_gym.records.atomic import write_json
+for line in sys.stdin:
+    try:
+        write_json(line.strip(), {"by": sys.argv[1]}, new=True)
+        print("got", flush=True)
+    except RecordError:
+        print("lost", flush=True)
+"""
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for n in range(3)
+    ]
+    for turn in range(100):
+        for writer in writers:
+            assert writer.stdin is not None
+            writer.stdin.write(f"{tmp_path}/{turn}.json\n")
+            writer.stdin.flush()
+        said = [writer.stdout.readline().strip() for writer in writers if writer.stdout is not None]
+        assert sorted(said) == ["got", "lost", "lost"]
+        assert read_json(tmp_path / f"{turn}.json") == {"by": str(said.index("got"))}
+    for writer in writers:
+        writer.communicate(timeout=60)
+    assert len(os.listdir(tmp_path)) == 100
 
 
 def test_killed_writers_leave_a_whole_file(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,51 @@ def test_a_job_is_pinned_once(store: JobStore) -> None:
     assert job.result() == {"score": 0.6}
     assert job.inputs_path.is_dir() and job.ledger_path.parent == job.path
     assert "new" in repr(job)
+
+
+def test_notes_of_late_changes_stand_until_they_are_settled(store: JobStore) -> None:
+    job = store.find("quiet-fox")
+    assert job.unsettled() == store.job("none").unsettled() == {}
+    for trial in ("t-aa1", "t-aa1", "t.b-2"):
+        job.note_unsettled(trial)
+    notes = job.unsettled()
+    assert sorted(notes.values()) == ["t-aa1", "t-aa1", "t.b-2"]
+    first, *others = notes
+    job.settle_notes([first, first])
+    assert list(job.unsettled()) == others
+    assert [one.id for one in store.jobs()] == ["quick-hen", "quiet-fox"]
+    with pytest.raises(UnknownName, match="is no Trial id"):
+        job.note_unsettled("../x")
+    with pytest.raises(MachineError, match="cannot write"):
+        store.job("none").note_unsettled("t-aa1")
+
+
+def test_of_two_that_summarise_at_once_the_second_sees_what_the_first_saw(store: JobStore) -> None:
+    job, seen = store.find("quiet-fox"), []
+    inside, go = threading.Event(), threading.Event()
+    (job.path / ".result.json.1-2.tmp").touch()
+
+    def slow() -> dict[str, int]:
+        inside.set()
+        go.wait(10)
+        seen.append("slow")
+        return {"by": 1}
+
+    def quick() -> dict[str, int]:
+        seen.append("quick")
+        return {"by": 2}
+
+    writers = [threading.Thread(target=job.summarise, args=(make,)) for make in (slow, quick)]
+    writers[0].start()
+    inside.wait(10)
+    writers[1].start()
+    writers[1].join(0.1)
+    assert seen == [] and writers[1].is_alive()
+    go.set()
+    for writer in writers:
+        writer.join()
+    assert (seen, job.result()) == (["slow", "quick"], {"by": 2})
+    assert not list(job.path.glob("*.tmp")), "what a killed writer left is gone"
 
 
 def test_a_job_is_run_by_one_process(store: JobStore) -> None:

@@ -274,3 +274,52 @@ def test_a_finished_trial_is_set_aside_only_where_that_is_meant(tmp_path: Path) 
         folder.set_aside()
     place = folder.set_aside(finished=True)
     assert place is not None and (place / "result.json").exists() and not folder.finished()
+
+
+def waiting(folder: TrialFolder, *verifiers: str) -> None:
+    rows = [{"verifier": name, "score": None, "review": None} for name in verifiers]
+    fields = {"status": "awaiting_review", "score": None, "awaits": list(verifiers), "seats": [None]}
+    folder.seal({**fields, "scores": rows, "hindsight_due": ["code"]})
+
+
+def review(verifier: str, last: bool = True) -> dict[str, Any]:
+    given = {"score": 0.5, "scores": {"tone": 1.0}, "feedback": None, "reviewer": "ada", "submitted": 1.0}
+    score = 0.5 if last else None
+    return {"verifier": {"name": verifier}, **given, "last": last, "trial_score": score, "seat_scores": {}}
+
+
+def test_a_review_is_read_before_the_summary_holds_it_and_kept_when_it_does(folder: TrialFolder) -> None:
+    waiting(folder, "a", "b")
+    written = folder.result_path.read_bytes()
+    folder.write_review("a", review("a", last=False))
+    assert folder.result()["awaits"] == ["b"] and not folder.settled()
+    assert folder.result_path.read_bytes() == written and folder.finished()
+    assert folder.update({})["awaits"] == ["b"] and folder.settled()
+    folder.write_review("b", review("b"))
+    assert (folder.result()["status"], folder.result()["score"]) == ("succeeded", 0.5)
+    assert json.loads(folder.result_path.read_bytes())["status"] == "awaiting_review"
+    folder.update({"x": 1})
+    assert folder.result() == json.loads(folder.result_path.read_bytes())
+    assert not folder.settled(), "the late credit is still to come"
+    folder.update({"hindsight_due": []})
+    assert folder.settled() and folder.result()["revision"] == 6
+
+
+def test_a_review_is_written_once_and_under_any_name(folder: TrialFolder) -> None:
+    for name in ("plain", "two words", "../up", "a/b", ".", "é%2F"):
+        folder.write_review(name, {"by": name})
+        assert folder.review_path(name).parent == folder.reviews_path
+        with pytest.raises(RecordError, match="written only once"):
+            folder.write_review(name, {})
+    assert {one["by"] for one in folder.reviews()} == {"plain", "two words", "../up", "a/b", ".", "é%2F"}
+    assert folder.review_path("two words").name == "two words.json"
+
+
+def test_what_a_killed_writer_left_is_no_review(folder: TrialFolder) -> None:
+    (folder.reviews_path / ".a.json.7-1f.tmp").write_text("{")
+    (folder.reviews_path / ".b.json").write_text("{")
+    assert folder.reviews() == []
+    folder.reviews_path.rename(folder.path / "gone")
+    assert folder.reviews() == []
+    folder.write_review("a", {})
+    assert folder.reviews() == [{}]

@@ -4,6 +4,7 @@ import copy
 import datetime
 import decimal
 import enum
+import gc
 import ipaddress
 import itertools
 import json
@@ -11,6 +12,7 @@ import pickle
 import re
 import timeit
 import uuid
+import weakref
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Optional
 
@@ -24,8 +26,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 from typing_extensions import TypedDict
 
+from plural_gym import App, Environment, action
 from plural_gym.errors import ActionRejected, DefinitionError
-from plural_gym.rl.codec import ActionCodec, Codec, codec_for, observation_space
+from plural_gym.rl.codec import ActionCodec, Codec, codec_for, codec_of, observation_space
 from plural_gym.rl.schema_codec import MAX_ITEMS, UNROLLED
 from plural_gym.rl.schema_numbers import MAX_INTEGER
 from plural_gym.rl.spaces import BoundedSequence, Choice, Utf8Text
@@ -111,6 +114,8 @@ TYPES: list[Any] = [
     Annotated[int, Field(ge=0, multiple_of=7)],
     Annotated[int, Field(ge=10**9)],
     Annotated[int, Field(le=-(2**60))],
+    Annotated[int, Field(gt=2**53 - 2, multiple_of=3)],
+    Annotated[int, Field(lt=2 - 2**53, multiple_of=3)],
     Annotated[int, Field(ge=10**30)],
     Annotated[int, Field(ge=-(2**63), le=2**63 - 1)],
     float,
@@ -121,6 +126,9 @@ TYPES: list[Any] = [
     Annotated[float, Field(ge=-1e308, le=1e308)],
     Annotated[float, Field(ge=0, le=1, multiple_of=0.1)],
     Annotated[float, Field(multiple_of=0.25)],
+    Annotated[float, Field(multiple_of=0.1)],
+    Annotated[float, Field(ge=1e14, multiple_of=0.1)],
+    Annotated[float, Field(le=-1e14, multiple_of=0.5)],
     str,
     Annotated[str, Field(min_length=3, max_length=3)],
     Annotated[str, Field(min_length=5000)],
@@ -613,6 +621,46 @@ def test_an_action_without_arguments_is_a_single_choice() -> None:
         assert codec.space.spaces == (spaces.Discrete(1),)
         assert codec.parse(codec.space.sample()) == ("hint", {})
         assert codec.parse(codec.encode("hint", {})) == ("hint", {})
+
+
+@pytest.mark.parametrize(
+    ("hint", "value"),
+    [
+        (list[float] | list[int], [1]),
+        (list[int] | list[bool], [True]),
+        (dict[str, float] | dict[str, int], {"a": 1}),
+        (float | int, 3),
+        (int | float, 3.0),
+    ],
+)
+def test_a_union_takes_the_member_that_gives_the_very_value_back(hint: Any, value: Any) -> None:
+    codec = codec_for(TypeAdapter(hint).json_schema())
+    assert repr(codec.decode(codec.encode(value))) == repr(value)
+
+
+def test_a_multiple_is_the_number_that_people_write() -> None:
+    codec = codec_for({"type": "number", "multipleOf": 0.1, "minimum": 0, "maximum": 0.3})
+    assert [codec.decode(codec.encode(value)) for value in (0, 0.1, 0.3)] == [0.0, 0.1, 0.3]
+    assert codec.space == spaces.Discrete(4)
+
+
+def test_one_codec_serves_an_environment_and_goes_with_it() -> None:
+    class Idle(App):
+        """Does nothing."""
+
+        @action
+        def rest(self) -> str:
+            """Do nothing."""
+            return "…"
+
+    world = Environment(name="idle", apps={"idle": Idle})
+    codec = codec_of(world)
+    assert codec_of(world) is codec and codec.names == ("rest", "finish")
+    assert codec_of(world.model_copy(update={"finish": "never"})).names == ("rest",)
+    gone = weakref.ref(codec)
+    del world, codec
+    gc.collect()
+    assert gone() is None
 
 
 def test_decoded_values_are_never_shared() -> None:

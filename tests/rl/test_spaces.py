@@ -23,6 +23,8 @@ from gymnasium.vector.utils import (
 )
 
 from plural_gym.errors import UsageError
+from plural_gym.rl import wrappers
+from plural_gym.rl.codec import observation_space
 from plural_gym.rl.container_codecs import hashable
 from plural_gym.rl.spaces import SAMPLED_CHARS, ActionSpace, BoundedSequence, Choice, Utf8Text
 from plural_gym.rl.text_samplers import PickText, RegexText
@@ -263,6 +265,33 @@ def test_shared_memory_is_refused_aloud(space: Space[Any]) -> None:
     ):
         with pytest.raises(CustomSpaceError, match=r"does not fit in shared memory.*shared_memory=False"):
             refused()
+
+
+def test_what_an_environment_declares_names_the_wrappers_that_help() -> None:
+    refused = "The algorithm only supports (Discrete,) as action spaces but {} was provided"  # as SB3 has it
+    said = refused.format(actions())
+    assert said.endswith(
+        "hint=Discrete(1)) [learners that need Discrete: plural_gym.rl.wrappers.DiscreteActions; or text: "
+        "JsonAction] was provided"
+    )
+    observed = str(observation_space(40))
+    assert "Utf8Text(0, 40) [learners that need arrays: plural_gym.rl.wrappers.HashedTextObs" in observed
+    for name in ("DiscreteActions", "JsonAction", "HashedTextObservation", "BytesObservation"):
+        assert hasattr(wrappers, name) and name in said + observed
+    varying = ActionSpace(("a",), (Dict({"list": BoundedSequence(Discrete(2), 0, 2)}),))
+    for flattened in (flatdim, flatten_space):
+        with pytest.raises(ValueError, match=r"cannot be flattened.*DiscreteActions\(env, catalog\)"):
+            flattened(varying)
+        assert flattened(actions())
+    with pytest.raises(CustomSpaceError, match=r"plural_gym\.rl\.wrappers\.BytesObservation"):
+        create_shared_memory(observation_space(40), 2)
+
+
+def test_a_hint_is_no_part_of_a_space() -> None:
+    space = Utf8Text(4, hint="help")
+    assert space == Utf8Text(4) and str(space) == "Utf8Text(0, 4) [help]"
+    assert str(pickle.loads(pickle.dumps(copy.deepcopy(space)))) == str(space)
+    assert str(Utf8Text(4)) == "Utf8Text(0, 4)"
 
 
 class Echo(gym.Env[Any, Any]):

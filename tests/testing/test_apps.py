@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ConfigDict
 
+from plural_gym import board
 from plural_gym.app import ActionSpec, App, AppDeclaration, action
 from plural_gym.apps.python import PythonApp
 from plural_gym.project import Project
@@ -117,6 +118,41 @@ class EndlessDice(Dice):
     asked = 0
 
     def terminated(self) -> bool:
+        self.asked += 1
+        return self.asked % 2 == 0
+
+
+class WritesItsBoard(Dice):
+    def board(self) -> Any:
+        return "a text"
+
+
+class CountsLooks(Dice):
+    def board(self) -> Any:
+        self.state.total += 1
+        return board.Board([[self.state.total]])
+
+
+class RollsOnTheBoard(Dice):
+    def board(self) -> Any:
+        return board.Board([[int(self.rng.integers(6))]], tiles=True)
+
+
+class ForgetsNone(Dice):
+    def is_legal(self, action: str, arguments: Any = None) -> bool:
+        return len(arguments) < 9
+
+
+class CountsQuestions(Dice):
+    def is_legal(self, action: str, arguments: Any = None) -> bool:
+        self.state.total += 1
+        return True
+
+
+class Wavers(Dice):
+    asked = 0
+
+    def is_legal(self, action: str, arguments: Any = None) -> bool:
         self.asked += 1
         return self.asked % 2 == 0
 
@@ -239,6 +275,12 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("READ_ONLY_LEAVES_STATE", PeeksHard, r"peek\(\) made"),
     ("READING_LEAVES_STATE", EndsByAsking, "after reset"),
     ("READING_LEAVES_STATE", EndlessDice, r"after reset: \(False, False\) then \(True, False\)"),
+    ("BOARD_CHANGES_NOTHING", WritesItsBoard, "raised TypeError: .*gave 'a text'; return a Board"),
+    ("BOARD_CHANGES_NOTHING", CountsLooks, "after reset it made"),
+    ("BOARD_CHANGES_NOTHING", RollsOnTheBoard, "with seed 0 and nobody looking, event"),
+    ("LEGAL_CHANGES_NOTHING", ForgetsNone, r"is_legal\(\) after reset raised AppFault: .*TypeError"),
+    ("LEGAL_CHANGES_NOTHING", CountsQuestions, "after reset: .*State"),
+    ("LEGAL_CHANGES_NOTHING", Wavers, r"after reset: \[False, True"),
     ("STATE_IS_A_VALUE", of_kind(LiveState), "became"),
     ("STATE_IS_A_VALUE", of_kind(NoValue), "reading what snapshot"),
     ("CONTROL_IS_TRUE", of_kind(SaysNone), r"control is 'none' and snapshot\(\) is a value"),

@@ -85,6 +85,21 @@ def test_an_action_out_of_order_is_rejected_and_changes_nothing(
     assert seat.state == state
 
 
+def test_the_board_is_the_ticket_and_never_the_right_category(desk: Any) -> None:
+    def told(seat: Any) -> tuple[str, list[str]]:
+        board = seat.host.boards()["app"]
+        return str(board), [cell.background for cell in board.rows[0]]
+
+    seats = [desk({"expected": category}) for category in ("billing", "shipping")]
+    for seat in seats:
+        handle(seat, "billing")
+    assert told(seats[0]) == told(seats[1])
+    text, stages = told(seats[0])
+    assert "We refunded the second charge." in text and "Ada Park" in text and "billing" in text
+    assert len(set(stages[:3])) == 1 and stages[3] != stages[2], "resolved stands out"
+    assert len(set(told(desk())[1][1:])) == 1, "only the first stage is reached"
+
+
 def test_a_category_that_does_not_exist_is_rejected(desk: Any) -> None:
     message = desk().try_act("categorize", category="refunds")
     assert "'billing', 'bug', 'account' or 'shipping'" in message
@@ -132,6 +147,21 @@ def test_every_ticket_is_a_case_of_its_own(rows: Any) -> None:
     assert len({row["setup"]["desk"]["issue"] for row in tickets}) == 24
     for row in tickets:
         assert row["info"] == {"ticket_id": row["name"]}
+
+
+def test_tickets_whose_replies_are_reviewed_are_one_of_each_category(load: Any, desk: Any, rows: Any) -> None:
+    tickets = rows("envs/support-desk/tasks/support-desk-reviewed/tickets.jsonl")
+    assert Counter(row["setup"]["desk"]["expected"] for row in tickets) == dict.fromkeys(
+        ("billing", "bug", "account", "shipping"), 1
+    )
+    others = {row["setup"]["desk"]["issue"] for row in rows(ROWS)}
+    for row in tickets:
+        assert row["setup"]["desk"]["issue"] not in others and row["split"] == "test"
+        seat = desk(row["setup"]["desk"])
+        assert (
+            load("harnesses/keyword/play.py:play")(TaskView("", ""), seat) == row["setup"]["desk"]["expected"]
+        )
+        assert check(load, seat.state) == 1.0
 
 
 def test_both_splits_hold_every_category_alike(rows: Any) -> None:

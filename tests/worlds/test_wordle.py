@@ -116,6 +116,7 @@ def test_the_game_ends_when_the_word_is_found(game: Any) -> None:
     seat.act("guess", word="crane")
     assert seat.finished
     expected = {
+        "words": [],
         "secret": "crane",
         "guesses": ["slate", "crane"],
         "marks": ["--g-g", "ggggg"],
@@ -155,7 +156,13 @@ def test_the_word_may_be_found_at_the_last_guess(game: Any) -> None:
 def test_a_guess_that_is_no_word_is_rejected_and_does_not_count(game: Any, word: str, message: str) -> None:
     seat = game("crane")
     assert seat.try_act("guess", word=word) == message
-    assert seat.state == {"secret": "crane", "guesses": [], "marks": [], "status": "playing"}
+    assert seat.state == {
+        "words": [],
+        "secret": "crane",
+        "guesses": [],
+        "marks": [],
+        "status": "playing",
+    }
     assert "crane" not in message
 
 
@@ -175,6 +182,24 @@ def test_a_secret_that_is_no_word_of_the_list_is_refused_before_anything_runs() 
         with pytest.raises(ValidationError, match=r"lowercase five-letter word of words\.txt"):
             PythonApp.check_setup(declaration, {"secret": secret})
     PythonApp.check_setup(declaration, {"secret": "crane"})
+
+
+def test_a_setup_may_give_the_words_of_a_game(table: Any) -> None:
+    few = ["crane", "slate", "llama"]
+    seat = table("app.py:Wordle", "envs/wordle", {"words": few, "secret": "crane"}, 12)
+    said = "'brace' is not in the word list; guess another English word"
+    assert seat.try_act("guess", word="brace") == said
+    assert seat.act("guess", word=" Slate\n") == "s=- l=- a=g t=- e=g"
+    assert seat.act("guess", word="crane") == "c=g r=g a=g n=g e=g"
+    assert table("app.py:Wordle", "envs/wordle", {"words": few}, 12).state["secret"] in few
+
+
+def test_words_that_do_not_fit_are_refused_before_anything_runs() -> None:
+    declaration = AppDeclaration("python", {"class": refs.load("app.py:Wordle", ENV)})
+    with pytest.raises(ValidationError, match=r"'zzzzz' is no lowercase five-letter word of words\.txt"):
+        PythonApp.check_setup(declaration, {"words": ["crane", "zzzzz"]})
+    with pytest.raises(ValidationError, match="the secret must be one of the words that may be guessed"):
+        PythonApp.check_setup(declaration, {"words": ["crane"], "secret": "slate"})
 
 
 def test_without_a_secret_a_training_word_is_drawn_from_the_seed(table: Any, rows: Any) -> None:
@@ -359,6 +384,21 @@ def test_twelve_rejected_guesses_cut_the_game_off(task: Task) -> None:
     told = [env.step(guess("zzzzz")) for _ in range(12)]
     assert [truncated for _, _, _, truncated, _ in told] == [False] * 11 + [True]
     env.close()
+
+
+def test_the_board_shows_the_guesses_and_the_secret_only_once_it_is_lost(game: Any) -> None:
+    seat = game("crane")
+    seat.act("guess", word="slate")
+    board = seat.host.boards()["app"]
+    assert [cell.text for cell in board.rows[0]] == list("SLATE") and len(board.rows) == 6
+    colors = [cell.background for cell in board.rows[0]]
+    assert colors[0] == colors[1] == colors[3] != colors[2] == colors[4]
+    assert not any(cell.text or cell.background for row in board.rows[1:] for cell in row)
+    for word in ("vivid", "puppy", "mummy", "fluff"):
+        seat.act("guess", word=word)
+        assert "CRANE" not in str(seat.host.boards()["app"])
+    seat.act("guess", word="jolly")
+    assert seat.host.boards()["app"].caption == "the word was CRANE"
 
 
 def test_the_world_keeps_gymnasiums_rules(task: Task) -> None:
