@@ -28,7 +28,7 @@ test: $(VENV)/.installed-dev ## run the tests that need neither Docker nor a bro
 # Torch and the like are large, and what they need differs: each set has an environment of its own.
 trainers: $(VENV)-trainers/.installed ## see Stable-Baselines3, TorchRL, Minari and a loop of one's own learn
 	OMP_NUM_THREADS=1 PLURAL_REQUIRE_TRAINERS=1 $(VENV)-trainers/bin/python -m pytest -n $(WORKERS) \
-	  tests/trainers --ignore=tests/trainers/test_rllib.py
+	  tests/trainers tests/rl/integrations --ignore=tests/trainers/test_rllib.py
 
 rllib: $(VENV)-rllib/.installed ## see RLlib learn; Ray asks for one exact Gymnasium
 	OMP_NUM_THREADS=1 PLURAL_REQUIRE_TRAINERS=1 $(VENV)-rllib/bin/python -m pytest tests/trainers/test_rllib.py
