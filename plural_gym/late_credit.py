@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from plural_gym.errors import Fault
+from plural_gym.party import Split
 from plural_gym.receipt import Pin
 from plural_gym.records.atomic import write_bytes
 from plural_gym.records.job_folder import JobFolder
 from plural_gym.records.journal import Journal
 from plural_gym.records.strict_json import encode
-from plural_gym.replay import Replayed
+from plural_gym.records.trial_folder import TrialFolder
+from plural_gym.replay import Replayed, seats_of
 from plural_gym.verifier import Verifier
 
 
@@ -23,18 +25,35 @@ def add_run(verifier: Verifier, given: Replayed, run_id: str, job: JobFolder) ->
     """Add one run's rows to the Trial's rewards.jsonl; for the holder of its lock."""
     folder = job.trial(given.trial_id)
     rows = list(rows_of(verifier, given, run_id))
+    party = seats_of(folder.result())
     replaced = {
-        row["kind"]
+        (row["kind"], row["seat"])
         for row in folder.current_rewards()
         if (row["verifier"], row["verifier_version"]) == (verifier.name, verifier.version)
+        and not (party and row["kind"] == "hindsight")  # which replay leaves as it was
     }
     # Where an earlier run gave something and this one gives nothing, a line has to say that it is nothing.
-    for kind in sorted(replaced - {row["kind"] for row in rows}):
-        rows.append(row_of(verifier, given.trial_id, run_id, kind, None, None, None))
+    for kind, seat in sorted(replaced - {(row["kind"], row["seat"]) for row in rows}, key=str):
+        rows += of_seat([row_of(verifier, given.trial_id, run_id, kind, None, None, None)], seat)
     extend(folder.rewards_path, rows)
-    live = [row["value"] for row in folder.current_rewards() if row["kind"] == "step"]
-    values = [value for value in live if value is not None]
-    folder.update({"return": math.fsum(values) if values else None})
+    folder.update(_returns(folder, party))
+
+
+def _returns(folder: TrialFolder, party: Sequence[str]) -> dict[str, Any]:
+    """What `result.json` says of the newest runs' step rewards, for the Trial or for each seat."""
+    live = [row for row in folder.current_rewards() if row["kind"] == "step" and row["value"] is not None]
+
+    def summed(rows: Sequence[Mapping[str, Any]]) -> float | None:
+        return math.fsum(row["value"] for row in rows) if rows else None
+
+    if not party:
+        return {"return": summed(live)}
+    seats = folder.result()["seats"]
+    return {
+        "seats": [
+            seat | {"return": summed([row for row in live if row["seat"] == seat["seat"]])} for seat in seats
+        ]
+    }
 
 
 def extend(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -50,7 +69,12 @@ def extend(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 def rows_of(verifier: Verifier, given: Replayed, run_id: str) -> Iterator[dict[str, Any]]:
     """The rows of one run: of each replayed step, then of what hindsight credits."""
     for reward in given.rewards:
-        yield row_of(verifier, given.trial_id, run_id, "step", reward.record, reward.value, reward.fault)
+        row = row_of(verifier, given.trial_id, run_id, "step", reward.record, reward.value, reward.fault)
+        if isinstance(reward.value, Split):
+            for seat, part in reward.value.shares.items():
+                yield from of_seat([row | {"value": part}], seat)
+        else:
+            yield row
     if isinstance(given.credits, Fault):
         yield row_of(verifier, given.trial_id, run_id, "hindsight", None, None, given.credits)
         return

@@ -166,7 +166,8 @@ def _replaying(
     result = folder.result()
     apps = dict(controls) if controls is not None else _apps_of(folder)
     timeouts_s = {verifier.name: verifier.timeouts_s()}
-    hooks = RemoteHooks(lambda: runtime.open("hooks", log), [functions], timeouts_s, task, list(apps))
+    seats = seats_of(result)
+    hooks = RemoteHooks(lambda: runtime.open("hooks", log), [functions], timeouts_s, task, list(apps), seats)
     try:
         yield _Replay(verifier, folder, task, hooks, apps, result, log)
     finally:
@@ -205,7 +206,13 @@ class _Replay:
         unread = [name for name in self.apps if name not in self.final]
         for name in unread:
             self.notes.append(f"App {name!r} has no recorded State (control none); here it reads as None.")
-        if graded:
+        if seats_of(self.result):
+            if self.verifier.scores or "hindsight" in functions:
+                said = (
+                    "a party's Trial keeps its seats' scores and late credit; rewards alone are given anew."
+                )
+                self.notes.append(said)
+        elif graded:
             episode = self._episode()
             if self.verifier.scores:
                 output = self._check(episode)
@@ -323,6 +330,11 @@ class _Replay:
         trial = HindsightTrial(score, episode.apps, episode.task, episode.trajectory, calls, seat)
         given = self.hooks.hindsight(self.verifier.name, trial, self._world())
         return given if isinstance(given, Fault) else tuple(given)
+
+
+def seats_of(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """The seats of a party's Trial; () of any other."""
+    return tuple(seat["seat"] for seat in result["seats"] if isinstance(seat, Mapping))
 
 
 def _combined(

@@ -13,10 +13,11 @@ from plural_gym.environment import Environment, Limits
 from plural_gym.episode import Episode, HindsightTrial
 from plural_gym.errors import DefinitionError
 from plural_gym.job import Job, JobResult
+from plural_gym.relabel import apply_verifier
 from plural_gym.seating import round_robin
 from plural_gym.state import State
 from plural_gym.step import Step
-from plural_gym.task import Task
+from plural_gym.task import Task, TaskSet
 from plural_gym.verifier import VerifierOutput
 from plural_gym.verifiers.deterministic import DeterministicVerifier
 
@@ -238,3 +239,19 @@ def test_a_line_up_needs_a_party(tmp_path: Path) -> None:
 def test_a_round_robin_with_fewer_agents_than_seats_leaves_out_tables_of_one_agent() -> None:
     tables = round_robin([LOW, HIGH], ["a", "b", "c"])
     assert len(tables) == 6 and all(len({agent.name for agent in table.values()}) == 2 for table in tables)
+
+
+def test_rewards_of_a_party_are_given_anew_seat_by_seat(tmp_path: Path) -> None:
+    result = run(tmp_path, seats=[{"north": LOW, "south": HIGH}])
+    (trial,) = result.trials
+    before = [(row["seat"], row["value"]) for row in trial.rewards if row["verifier"] == "points"]
+    doubled = DeterministicVerifier(
+        name="points", reward=lambda step: {seat: 2 * value for seat, value in (points(step) or {}).items()}
+    )
+    given = apply_verifier(doubled, result.folder, tasks=TaskSet.of([TASK]))
+    assert given.skipped == {} and len(given.trials) == 1
+    after = [(row["seat"], row["value"]) for row in trial.rewards if row["verifier"] == "points"]
+    assert [(seat, value) for seat, value in before if value] == [("north", -1.0), ("south", 1.0)]
+    assert [(seat, value) for seat, value in after if value] == [("north", -2.0), ("south", 2.0)]
+    assert [seat["return"] for seat in trial.result["seats"]] == [-2.0, 2.0]
+    assert [row["value"] for row in trial.rewards if row["kind"] == "hindsight"] == [0.5]
