@@ -178,12 +178,17 @@ def _job(job_folder: JobFolder | str | Path) -> JobFolder:
 
 def _read_part(root: Path, part: dict[str, Any]) -> Any:
     path = root / part["file"]
-    try:
-        return pq.read_table(path if path.exists() else unplaced(path), partitioning=None)
-    except (OSError, pa.ArrowException) as error:
-        raise RecordError(
-            f"{path}: cannot be read ({error}). Remove {root} and seal the Job again."
-        ) from error
+    failed: Exception = FileNotFoundError(path)
+    # A writer may put the part into its place between two looks.
+    for place in (path, unplaced(path), path):
+        try:
+            return pq.read_table(place, partitioning=None)
+        except FileNotFoundError as error:
+            failed = error
+        except (OSError, pa.ArrowException) as error:
+            failed = error
+            break
+    raise RecordError(f"{path}: cannot be read ({failed}). Remove {root} and seal the Job again.") from failed
 
 
 def _newest_revisions(table: Any) -> list[bool]:

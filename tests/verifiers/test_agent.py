@@ -531,11 +531,12 @@ def test_gym_env_asks_the_judge_in_this_process(world: Environment, stub: Any) -
     assert isinstance(output, Fault) and "gave no verdict" in output.message
 
 
-def test_a_judge_out_of_reach_leaves_a_live_score_unknown(world: Environment, http: None) -> None:
+def test_a_judge_out_of_reach_is_no_score_of_a_live_episode(world: Environment, http: None) -> None:
     made = judge("http://127.0.0.1:9/v1", runtime={"max_attempts": 1})
     env = world.gym(tasks=[task_of(world, made)]).unwrapped
     env.reset(seed=0)
-    assert env.score() is None
+    with pytest.raises(MachineError, match="no connection"):
+        env.score()
     output = env.outputs()["quality"]
     assert isinstance(output, Fault) and output.type == "MachineError"
 
