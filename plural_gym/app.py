@@ -9,7 +9,7 @@ import copy
 import inspect
 import re
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from numbers import Real
@@ -171,8 +171,10 @@ class CertainFit(NamedTuple):
 
     text: str
     """The test as an expression, to be written into functions."""
-    names: Mapping[str, Any]
-    """What the expression names beside `given`."""
+    names: tuple[tuple[str, Hashable], ...]
+    """What the expression names beside `given`, and what that is."""
+    arguments: tuple[str, ...]
+    """The arguments' names."""
     test: Callable[[Any], bool]
     """The test as a function."""
 
@@ -415,7 +417,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 def _certain_fit(hints: Mapping[str, Any]) -> CertainFit | None:
     """A test that arguments are exactly these scalars; None where some hint asks for more than a look."""
     tests = ["given.__class__ is dict", f"len(given) == {len(hints)}"]
-    values: dict[str, Any] = {}
+    values: dict[str, Hashable] = {}
     for index, (name, hint) in enumerate(hints.items()):
         if hint in (str, bool, int):
             tests.append(f"given.get({name!r}).__class__ is {hint.__name__}")
@@ -431,7 +433,8 @@ def _certain_fit(hints: Mapping[str, Any]) -> CertainFit | None:
             return None
     text = " and ".join(tests)
     # In this file's name, so that no line of it is taken for the author's.
-    return CertainFit(text, values, eval(compile(f"lambda given: {text}", __file__, "eval"), dict(values)))
+    test = eval(compile(f"lambda given: {text}", __file__, "eval"), dict(values))
+    return CertainFit(text, tuple(values.items()), tuple(hints), test)
 
 
 def _plain_schema(schema: dict[str, Any]) -> dict[str, Any]:

@@ -228,7 +228,7 @@ class Step:
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments the Agent sent, as JSON values."""
-        return {key: _own(value) for key, value in self._arguments.items()}
+        return {key: _own(value) for key, value in unpacked(self._arguments).items()}
 
     @property
     def observation(self) -> Any:
@@ -270,7 +270,16 @@ class Step:
 
     def __repr__(self) -> str:
         outcome = f"error={self.error!r}" if self.error is not None else f"observation={self._observation!r}"
-        return f"Step(turn={self.turn}, action={self.action!r}, arguments={self._arguments!r}, {outcome})"
+        arguments = unpacked(self._arguments)
+        return f"Step(turn={self.turn}, action={self.action!r}, arguments={arguments!r}, {outcome})"
+
+
+def unpacked(arguments: Any) -> Mapping[str, Any]:
+    """The arguments of an action that were kept as `(names, value, …)`: a third of a mapping's memory."""
+    if arguments.__class__ is tuple:
+        return dict(zip(arguments[0], arguments[1:], strict=True))
+    given: Mapping[str, Any] = arguments
+    return given
 
 
 class BlankStep(Step):

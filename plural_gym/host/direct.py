@@ -17,6 +17,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from plural_gym.app import CertainFit
 from plural_gym.environment import Limits
 from plural_gym.errors import Fault
 from plural_gym.host.hooks import NO_SIGNAL, LocalHooks
@@ -39,7 +40,8 @@ def bind($names):
             return None
         began = perf_counter()                                    #? recorded
         session.turn = turn = session.turn + 1
-        sent = given.copy()
+        sent = $packed                                            #? packed
+        sent = given.copy()                                       #? not packed
         app = live.app
         before = after = error = fault = None
         terminated = truncated = False
@@ -87,8 +89,8 @@ def bind($names):
 """
 """The course of a step, as `written.binder` takes it; its words hold for a Session.
 
-earlier, later: somebody may read the State before, after. kept: a State must stay as it was taken. prompt:
-the State after is for the reward function alone.
+packed: arguments are kept as `step.unpacked` reads them. earlier, later: somebody may read the State before,
+after. kept: a State must stay as it was taken. prompt: the State after is for the reward function alone.
 """
 
 CONSTANTS = {
@@ -250,6 +252,7 @@ class DirectSession(Session):
             "kept": earlier or recorder is not None,
             "prompt": later and live.copier is not None and not earlier and recorder is None,
             "plain": live.copier is not None,
+            "packed": recorder is None and len(hooks.rewarding) < 2,
             "ends": live.ends,
             "cuts": live.cuts,
             "none": not hooks.rewarding,
@@ -262,9 +265,9 @@ class DirectSession(Session):
         return {
             name: _binder(
                 tuple(own),
-                tuple({**shared, **action.fits.names, "action": action.name}.items()),
+                tuple({**shared, "action": action.name}.items()),
                 holding,
-                action.fits.text,
+                action.fits,
                 action.call,
                 live.copy_lines(),
                 self._mask(),
@@ -297,7 +300,7 @@ def _binder(
     names: tuple[str, ...],
     constants: tuple[tuple[str, Hashable], ...],
     holding: frozenset[str],
-    fits: str,
+    fits: CertainFit,
     call: str,
     copied: tuple[str, ...],
     mask: str,
@@ -310,7 +313,7 @@ def _binder(
         constants: all else that the lines name. Sessions by the hundred read them in one place, which stays
             in the processor's cache.
         holding: the words that hold, of the conditions at the ends of lines.
-        fits: the expression that tests the arguments.
+        fits: the test of the arguments.
         call: the expression that calls the action.
         copied: lines that copy the fields of the State.
         mask: the items of a tuple that says which actions are legal, each with a comma.
@@ -322,5 +325,13 @@ def _binder(
         "$answer": answer,
         "$copied": "\n".join(f"{line} #? later" for line in copied) or "pass",
     }
-    holes = {"$names": ", ".join(names), "$fits": fits, "$call": call, "$mask": mask}
-    return binder(COURSE, {**CONSTANTS, **dict(constants)}, holding, blocks, holes, __file__)
+    values = "".join(f", given[{name!r}]" for name in fits.arguments)
+    holes = {
+        "$names": ", ".join(names),
+        "$fits": fits.text,
+        "$packed": f"({fits.arguments!r}{values},)" if values else f"({fits.arguments!r},)",
+        "$call": call,
+        "$mask": mask,
+    }
+    scope = {**CONSTANTS, **dict(constants), **dict(fits.names)}
+    return binder(COURSE, scope, holding, blocks, holes, __file__)

@@ -15,18 +15,20 @@ from plural_gym.errors import EpisodeOver, Fault
 from plural_gym.host.hooks import Reward
 from plural_gym.host.host import Outcome
 from plural_gym.state import Frozen, freeze_value, frozen_json, thaw
-from plural_gym.step import TaskView, World
+from plural_gym.step import TaskView, World, unpacked
 
 Past = tuple[Any, ...]
 """An Outcome without State as the bare values that `outcome_of` takes: six times as cheap to keep.
 
-Its `rewards` may be a number, where the only rewarding Verifier gave one.
+Its `rewards` may be a number, where the only rewarding Verifier gave one; its arguments, what `step.unpacked`
+reads.
 """
 
 
 def outcome_of(past: Past) -> Outcome:
     """The Outcome that was kept as bare values."""
     app, action, arguments, observation, error, fault, rewards, terminated, truncated, stop_reason = past
+    arguments = unpacked(arguments)
     outcome = Outcome(app, action, arguments, observation, error, fault, None, None, terminated, truncated)
     outcome.rewards = ((rewards, None),) if type(rewards) is float else rewards
     outcome.stop_reason = stop_reason

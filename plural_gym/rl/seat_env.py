@@ -9,6 +9,7 @@ import numpy as np
 from plural_gym import kinds
 from plural_gym.agent import Agent
 from plural_gym.errors import UsageError, suggest
+from plural_gym.rl.rendering import RENDER_FPS, RENDER_MODES
 
 Policy = Callable[[Any, Mapping[str, Any]], Any]
 """Takes what a seat observes and its info, returns an action of its space."""
@@ -37,7 +38,7 @@ class SeatEnv(gym.Env[Any, Any]):
         UsageError: no such seat, or something that cannot play.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "human", "rgb_array"], "render_fps": 2}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": RENDER_MODES, "render_fps": RENDER_FPS}  # noqa: RUF012
 
     def __init__(
         self,

@@ -4,7 +4,7 @@
 `SyncVectorEnv` over GymEnvs does, bit for bit; `vector_rows` turns its members' rows into arrays.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
@@ -93,7 +93,7 @@ class VectorGymEnv(VectorEnv[dict[str, Any], Any, Any]):
         self._courses: list[Mapping[str, Course]] = [_OVER] * self.num_envs
         self._texts: tuple[str, ...] = ()
         self._turns: tuple[int, ...] = ()
-        self._over: Collection[int] = ()
+        self._over: frozenset[int] = frozenset()
         """Members whose episode ended with the last step, and was not reset since."""
         self._unbegun: dict[int, str] = {}
         """Why the episode of a member could not begin, until a step has said so."""
@@ -117,7 +117,7 @@ class VectorGymEnv(VectorEnv[dict[str, Any], Any, Any]):
                 raise gym.error.ResetNeeded("some members never had an episode; call reset() without a mask.")
             options = {key: value for key, value in options.items() if key != "reset_mask"}
         rows = self._each(lambda place: self._begin(place, seeds[place], options), places)
-        self._over = frozenset(self._over).difference(places)
+        self._over = self._over.difference(places)
         texts = list(self._texts) or [""] * self.num_envs
         turns = list(self._turns) or [0] * self.num_envs
         for place, row in zip(places, rows, strict=True):
@@ -146,7 +146,7 @@ class VectorGymEnv(VectorEnv[dict[str, Any], Any, Any]):
         columns = tuple(zip(*rows, strict=True))
         _, _, rewards, terminated, truncated, *_ = columns
         infos: dict[str, Any] = {}
-        self._over = ()
+        self._over = frozenset()
         if True in terminated or True in truncated:
             over = [place for place in places if terminated[place] or truncated[place]]
             for place in over:
@@ -155,7 +155,7 @@ class VectorGymEnv(VectorEnv[dict[str, Any], Any, Any]):
                 infos = self._restart(rows, over)
                 columns = tuple(zip(*rows, strict=True))
             else:
-                self._over = over
+                self._over = frozenset(over)
         self._texts, self._turns, *_ = columns
         infos.update(self._told(columns, places))
         return (

@@ -135,6 +135,8 @@ def measure(cases: Sequence[Case], repeats: int, steps: int, number: int | None)
     for case, env, actions in ready:
         if case.run is not peers.run_textarena:
             case.run(env, actions)  # warm: code is specialised, Tasks are read
+    gc.collect()
+    gc.freeze()  # no case pays for looking at what another holds
     for repeat in range(repeats):
         for case, env, actions in ready if repeat % 2 == 0 else reversed(ready):
             if case.run is peers.run_textarena:
@@ -144,6 +146,7 @@ def measure(cases: Sequence[Case], repeats: int, steps: int, number: int | None)
     for case, env, _ in ready:
         if case.run is not peers.run_textarena and "GEM" not in case.name:  # theirs need no closing
             env.close()
+    gc.unfreeze()
     return found
 
 
