@@ -63,6 +63,8 @@ class CaseStep(ManifestModel):
     arguments: Json = Field(default_factory=dict)
     app: str | None = None
     """None: the only App."""
+    seat: str | None = None
+    """Who acted, in a party."""
     observation: JsonValue = None
     error: str | None = None
     previous_state: JsonValue = None
@@ -92,8 +94,22 @@ class EpisodeCase(ManifestModel):
     """What is said of files that are not there; those in `files` come by themselves."""
     files: Files = Field(default_factory=dict)
     """Files the Agent produced."""
+    seats: list[str] = Field(default_factory=list)
+    """All seats of a party."""
+    seat: str | None = None
+    """Whose score, rewards and credit are expected, in a party."""
     score: Finite | None = None
     """What hindsight is told where the Verifier has no check: the score others give."""
+
+    @model_validator(mode="after")
+    def _seats_are_known(self) -> Self:
+        if self.seats and self.seat is None:
+            _rule("seats", f"'seat' is missing; name the one that is judged: {', '.join(self.seats)}.")
+        for seat in (self.seat, *(step.seat for step in self.steps)):
+            if seat is not None and seat not in self.seats:
+                named = ", ".join(self.seats) or "none"
+                _rule("seats", f"seat {seat!r} is not in 'seats'; there are: {named}.")
+        return self
 
     @model_validator(mode="after")
     def _one_way_to_give_state(self) -> Self:

@@ -230,6 +230,40 @@ def test_what_a_check_changes_in_its_record_hindsight_does_not_see(case: Any, wo
     assert result.passed, told(result)
 
 
+def test_a_seat_of_a_party_is_judged_by_what_was_its_own(case: Any, workshop: Any) -> None:
+    code = """
+    from plural import VerifierOutput
+
+    def check(episode):
+        own = [record for record in episode.trajectory if record["seat"] == episode.seat]
+        return VerifierOutput(score=len(own) / len(episode.trajectory))
+
+    def reward(step):
+        return {"north": 1.0, "south": -1.0} if step.turn == 3 else 0.25
+
+    def late(trial):
+        for record in trial.steps():
+            if record["seat"] == trial.seat:
+                yield trial.credit(record["event_id"], 0.5)
+    """
+    workshop.write("verifiers/plain/verify.py", code)
+    hooks = "check: verify.py:check\nreward: verify.py:reward\nhindsight: verify.py:late\n"
+    workshop.write("verifiers/plain/verifier.yaml", f"name: plain\nversion: 0.1.0\n{hooks}")
+    steps = "".join(
+        f"    - {{action: bid, seat: {seat}, previous_state: {{}}, current_state: {{}}}}\n"
+        for seat in ("north", "south", "north")
+    )
+    for seat, expect in (
+        ("north", "{score: 0.6666666667, rewards: [0.25, null, 1.0], credit: [0.5, null, 0.5]}"),
+        ("south", "{score: 0.3333333333, rewards: [null, 0.25, -1.0], credit: [null, 0.5, null]}"),
+    ):
+        text = (
+            f"name: x\nepisode:\n  seats: [north, south]\n  seat: {seat}\n  steps:\n{steps}expect: {expect}\n"
+        )
+        result = case(text, "plain")
+        assert result.passed, told(result)
+
+
 def test_a_number_may_be_bounded(case: Any) -> None:
     bounded = PLAYED.replace("score: 1\n", "score: {min: 0.5, max: 1}\n").replace("{n: 5,", "{n: {max: 5},")
     assert case(bounded).passed
@@ -251,6 +285,14 @@ def test_a_number_may_be_bounded(case: Any) -> None:
         (
             "name: x\nepisode: {files: {../a: x}}\nexpect: {score: 1}\n",
             "2: key '../a' in 'episode.files' must be a path without '..'",
+        ),
+        (
+            "name: x\nepisode: {seats: [a, b]}\nexpect: {score: 1}\n",
+            "2: 'seat' is missing; name the one that is judged: a, b (in 'episode').",
+        ),
+        (
+            "name: x\nepisode: {seats: [a, b], seat: c}\nexpect: {score: 1}\n",
+            "2: seat 'c' is not in 'seats'; there are: a, b (in 'episode').",
         ),
         ("name: x\nexpect: {score: 1}\n", "1: a case holds one attempt: either 'episode' or 'play'."),
         ("name: x\nplay: {task: count/a}\nexpect: {}\n", "3: 'expect' names nothing"),
@@ -303,3 +345,11 @@ def test_a_world_that_cannot_be_opened_is_told_with_the_line_of_the_attempt(case
 def test_a_kind_of_outcome_without_a_case_is_missing(case: Any, workshop: Any) -> None:
     case(PLAYED)
     assert missing_kinds(workshop.root / "verifiers/full") == ["incorrect", "incomplete"]
+
+
+def test_an_attempt_of_several_seats_is_written_out(case: Any, workshop: Any) -> None:
+    workshop.edit(
+        "environments/counter/environment.yaml", "limits:", "party: {seats: [north, south]}\nlimits:"
+    )
+    [said] = told(case(PLAYED))
+    assert ":3: Task 'count/b' is played by several seats; write the attempt out, as 'episode'." in said

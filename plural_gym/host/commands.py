@@ -55,7 +55,7 @@ def run_command(command: Command, episode: Episode, artifacts: Path | None, log:
             words = [_program(command, place, environment), *command.command[1:]]
         except OSError as error:
             raise disk_error(place, error, "write a command's evidence to") from error
-        ran = run_program(words, place / COPIED_TO, environment, command.timeout_s)
+        ran = run_program(words, place, place / COPIED_TO, environment, command.timeout_s)
     if log is not None:
         _note(log, command, ran)
     return ran

@@ -34,13 +34,14 @@ _TOLD = 0
 
 
 def run_program(
-    words: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float | None
+    words: Sequence[str], place: Path, folder: Path, environment: Mapping[str, str], timeout_s: float | None
 ) -> Ran:
     """Run a program, its standard input empty, in a process group of its own.
 
     Args:
         words: the path of the program, and what it is given.
-        folder: where it runs.
+        place: the folder that was made for this run, and is removed even if this process dies meanwhile.
+        folder: where in it the program runs.
         environment: all of its environment.
         timeout_s: seconds after which it is ended; None: never.
 
@@ -48,19 +49,21 @@ def run_program(
         GradingFault: the system refuses to run it.
         MachineError: no process could be started.
     """
-    return _Run(words, folder, environment).to_its_end(timeout_s)
+    return _Run(words, place, folder, environment).to_its_end(timeout_s)
 
 
 class _Run:
     """One process under the reaper, and what is kept of its output."""
 
-    def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, words: Sequence[str], place: Path, folder: Path, environment: Mapping[str, str]
+    ) -> None:
         self._words = words
         self._line, theirs = socket.socketpair()
         with theirs:
             try:
                 self._reaper = subprocess.Popen(
-                    [sys.executable, "-I", "-S", reaper.__file__, str(theirs.fileno()), *words],
+                    [sys.executable, "-I", "-S", reaper.__file__, str(theirs.fileno()), str(place), *words],
                     cwd=folder,
                     env=environment,
                     stdin=subprocess.DEVNULL,

@@ -1,12 +1,16 @@
-"""The reaper runs one program and leaves nothing of it behind: `python -I -S reaper.py FD PROGRAM WORD ...`
+"""The reaper runs one program and leaves nothing of it behind.
 
-`commands.py` starts it for each command. When the program has ended, or descriptor FD is hung up, it kills
-whatever the program started and has left running; on Linux also what has moved to another session, since the
-kernel hands orphans to it. It is started as a file, and so knows nothing but the standard library.
+    python -I -S reaper.py FD PLACE PROGRAM WORD ...
+
+`program.py` starts it. When the program has ended, or descriptor FD is hung up, it kills whatever the program
+started and has left running; on Linux also what has moved to another session, since the kernel hands orphans
+to it. Where it was hung up it also removes the folder PLACE: who should do that may be dead. It is started as
+a file, and so knows nothing but the standard library.
 """
 
 import ctypes
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -22,11 +26,12 @@ which it could not be started. Everything else is dead before ENDED is told."""
 MESSAGE = struct.Struct("!Bi")
 
 _PR_SET_CHILD_SUBREAPER = 36
+_leaving = threading.Lock()
 _SWEEP_S = 5.0
 """How long killing may take; a process that the kernel itself holds up cannot be waited for."""
 
 
-def main(descriptor: int, words: list[str]) -> None:
+def main(descriptor: int, place: str, words: list[str]) -> None:
     """Run the program to its end, then end the rest."""
     line = socket.socket(fileno=descriptor)
     line.set_inheritable(False)
@@ -39,18 +44,27 @@ def main(descriptor: int, words: list[str]) -> None:
         line.sendall(MESSAGE.pack(FAILED, error.errno or 0))
         return
     line.sendall(MESSAGE.pack(STARTED, child))
-    threading.Thread(target=_end_when_hung_up, args=(line, child), daemon=True).start()
-    with suppress(OSError):  # hung up meanwhile: the other thread may have reaped it, and ends all
+    threading.Thread(target=_end_when_hung_up, args=(line, child, place), daemon=True).start()
+    try:
         _, status = os.waitpid(child, 0)
         sweep(child)
         line.sendall(MESSAGE.pack(ENDED, status))
+    except OSError:  # hung up meanwhile, when the other thread may have reaped the program
+        _leave(place)
 
 
-def _end_when_hung_up(line: socket.socket, group: int) -> None:
+def _end_when_hung_up(line: socket.socket, group: int, place: str) -> None:
     with suppress(OSError):
         line.recv(1)
     sweep(group)
-    os._exit(0)
+    _leave(place)
+
+
+def _leave(place: str) -> None:
+    """Remove the place and end this process, whichever thread comes here first."""
+    with _leaving:
+        shutil.rmtree(place, ignore_errors=True)
+        os._exit(0)
 
 
 def sweep(group: int) -> None:
@@ -82,4 +96,4 @@ def _children() -> Iterator[int]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:])
+    main(int(sys.argv[1]), sys.argv[2], sys.argv[3:])

@@ -380,7 +380,7 @@ def test_what_it_starts_ends_with_it(running: Running, seconds: str, status: int
     assert len(pids) == 3 and not any(map(alive, pids))
 
 
-def test_it_ends_with_the_process_that_grades(tmp_path: Path) -> None:
+def test_it_ends_with_the_process_that_grades_and_leaves_nothing(tmp_path: Path) -> None:
     grader = """
         import sys
         from plural_gym.command import Command
@@ -388,22 +388,24 @@ def test_it_ends_with_the_process_that_grades(tmp_path: Path) -> None:
         from plural_gym.host.commands import run_command
         from plural_gym.step import TaskView
 
-        sleeping = Command(["sh", "-c", "echo $$ > " + sys.argv[1] + "; sleep 600"])
+        told = "pwd > {0}; echo $$ >> {0}; sleep 600".format(sys.argv[1])
+        sleeping = Command(["sh", "-c", told])
         run_command(sleeping, Episode(TaskView("t", ""), recorded_apps({}), ()), None)
     """
     put(tmp_path, {"grader.py": grader})
     pid = tmp_path / "pid"
     process = subprocess.Popen([sys.executable, str(tmp_path / "grader.py"), str(pid)])
     deadline = time.monotonic() + 20
-    while not (pid.exists() and pid.read_text().strip()) and time.monotonic() < deadline:
+    while not (pid.exists() and pid.read_text().count("\n") == 2) and time.monotonic() < deadline:
         time.sleep(0.02)
-    child = int(pid.read_text())
-    assert alive(child)
+    folder, number = pid.read_text().split()
+    place, child = Path(folder).parent, int(number)
+    assert alive(child) and place.is_dir()
     process.send_signal(signal.SIGKILL)
     process.wait()
-    while alive(child) and time.monotonic() < deadline:
+    while (alive(child) or place.exists()) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not alive(child)
+    assert not alive(child) and not place.exists()
 
 
 def test_a_flood_of_output_is_ended_and_little_of_it_kept(running: Running) -> None:
