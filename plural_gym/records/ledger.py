@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plural_gym.errors import RecordError, UnknownName, suggest
+from plural_gym.errors import RecordError, UnknownName, UsageError, suggest
 from plural_gym.records import ledger_values as values
 from plural_gym.records import lock
 from plural_gym.records.atomic import disk_error
@@ -163,7 +163,10 @@ def read(job_folder: JobFolder | str | Path, table: str, *, current: bool = True
     """
     if table not in TABLES:
         raise UnknownName(f"the ledger has no table {table!r}; {suggest(table, TABLES)}")
-    root = _job(job_folder).ledger_path
+    job = _job(job_folder)
+    root = job.ledger_path
+    if not root.exists() and not job.pins_path.exists():
+        raise UsageError(f"{job.path} has no ledger; name a Job's folder, or the folder of one training run.")
     manifest = Manifest.load(root)
     parts = [_read_part(root, part) for part in manifest.parts(table)] if manifest else []
     found = pa.concat_tables([TABLES[table].schema.empty_table(), *parts], promote_options="default")

@@ -7,6 +7,7 @@ from typing import Any
 from plural_gym.errors import UsageError, suggest
 from plural_gym.rl import worlds
 from plural_gym.rl.env import GymEnv
+from plural_gym.rl.plans import require_in_split
 from plural_gym.rl.vector import VectorGymEnv
 
 _ENV = frozenset(inspect.signature(GymEnv).parameters) - {"environment", "tasks"}
@@ -35,6 +36,7 @@ def make_env(
         UnknownName: no such Environment, Verifier, Task or split.
     """
     _check(options, _ENV)
+    _agree(environment, project, options.get("task"), split)
     made = GymEnv(**_world(environment, project, verifiers, split), **options)
     if verifiers is None and options.get("task") is None:
         made.plans = worlds.plans_of(worlds.project_at(project), environment, split)
@@ -61,7 +63,15 @@ def make_vector(
         options: as VectorGymEnv and GymEnv take them: `autoreset_mode`, `infos`, `workers`, `task`, …
     """
     _check(options, _VECTOR)
+    _agree(environment, project, options.get("task"), split)
     return VectorGymEnv(num_envs=num_envs, **_world(environment, project, verifiers, split), **options)
+
+
+def _agree(environment: str, project: str | None, task: Any, split: str | None) -> None:
+    """Raise UnknownName where a Task is asked for that is not in the split asked for."""
+    tasks = worlds.tasks_of(worlds.project_at(project), environment, None)
+    if isinstance(task, str) and split is not None and tasks is not None:
+        require_in_split(tasks, task, split)
 
 
 def _world(

@@ -18,7 +18,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from pydantic_core import to_json
 
-from plural_gym import notebook
+from plural_gym import kinds, notebook
 from plural_gym.environment import FINISH, Environment, Limits
 from plural_gym.episode import Episode
 from plural_gym.errors import (
@@ -155,6 +155,12 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         render_mode: str | None = None,
     ) -> None:
         rendering.check_mode(render_mode)
+        if isinstance(max_chars, bool) or not isinstance(max_chars, int) or max_chars < 1:
+            raise UsageError(f"max_chars is a whole number from 1, got {max_chars!r}.")
+        if environment.runtime.kind != "local":
+            kinds.load(
+                "plural.runtimes", environment.runtime.kind
+            )  # one that does not exist is told here too
         if environment.party is not None:
             raise UsageError(
                 f"Environment {environment.name!r} is a party of several seats; use environment.aec(), "
@@ -240,7 +246,10 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
                 raise UsageError(f"options is a mapping such as {{'task': name}}, got {options!r}.")
             for key in options:
                 if key not in _OPTIONS:
-                    raise UsageError(f"reset has no option {key!r}; {suggest(key, _OPTIONS)}")
+                    hint = suggest(str(key), _OPTIONS)
+                    if key == "split":
+                        hint = "a split is chosen when the environment is made: split='train'."
+                    raise UsageError(f"reset has no option {key!r}; {hint}")
             chosen, setup = options.get("task"), options.get("setup")
             verifiers = options.get("verifiers") if verifiers is None else verifiers
         draw = (self._np_random or self.np_random).bit_generator.random_raw() >> 1
@@ -374,7 +383,10 @@ class GymEnv(gym.Env[dict[str, Any], Any]):
         graders = plan.graders
         for grader in graders:
             if not (isinstance(grader, Verifier) or callable(grader)):
-                raise UsageError(f"verifiers are Verifiers or functions of a Step, got {grader!r}.")
+                raise UsageError(
+                    f"verifiers are Verifiers or functions of a Step, got {grader!r}; "
+                    "names are for gymnasium.make."
+                )
         sets = tuple(HookSet.of(grader) for grader in graders)
         names = [hooks.name for hooks in sets]
         doubled = next((name for name in names if names.count(name) > 1), None)

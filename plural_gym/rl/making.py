@@ -102,7 +102,8 @@ def _found(made: Callable[[], Any], id: str | EnvSpec) -> Any:
 
 
 def _nearest(asked: str) -> str:
-    known = {_bare(id): id for id in gym.registry if id.startswith("plural/")}
+    ids = [*(id for id in gym.registry if id.startswith("plural/")), *party_ids.known()]
+    known = {_bare(id): id for id in ids}
     near = difflib.get_close_matches(_bare(asked), known, n=1)
     if near:
         return f"did you mean {known[near[0]]!r}?"

@@ -41,6 +41,12 @@ def forget(project: str, kept: Sequence[str]) -> None:
         del _parties[id]
 
 
+def known() -> list[str]:
+    """Every party's id."""
+    register_shipped()
+    return list(_parties)
+
+
 def given_for(id: str) -> dict[str, Any] | None:
     """What `aec` and `parallel` take for an id; None where it is no party's."""
     register_shipped()

@@ -79,6 +79,8 @@ class Plans:
                     f"Task {task.name!r} plays in {task.environment.name!r}, not {self._environment.name!r}."
                 )
             return task
+        if not isinstance(task, str):
+            raise UsageError(f"a Task is chosen by its name, or given as it is; got {ascii(task)[:80]}.")
         if self.tasks is None:
             raise UnknownName(f"there is no Task {task!r}: this environment was made without tasks.")
         return self.tasks.get(task)
@@ -106,6 +108,13 @@ class Plans:
         return Plan(task, task.view, task.setup, limits, graders, key)
 
 
+def require_in_split(tasks: TaskSet, task: str, split: str) -> None:
+    """Raise UnknownName where a Task does not exist, or not in the split that was asked for."""
+    name = tasks.full_name(task)
+    if name not in tasks.split(split).names:
+        raise UnknownName(f"Task {name!r} is not in the split {split!r}; leave out split=, or task=.")
+
+
 def choose(
     environment: Environment, tasks: Sequence[Task] | None, task: str | None, split: str | None
 ) -> TaskSet | None:
@@ -128,9 +137,14 @@ def choose(
                 raise UsageError(
                     f"Task {one.name!r} plays in {one.environment.name!r}, not {environment.name!r}."
                 )
+    whole = chosen
     if split is not None:
         chosen = chosen.split(split)
     if task is not None:
+        if not isinstance(task, str):
+            raise UsageError(f"task= is the name of a Task, got {ascii(task)[:80]}.")
+        if split is not None:
+            require_in_split(whole, task, split)
         name = chosen.full_name(task)
         chosen = TaskSet([name], chosen.get)
     return chosen

@@ -80,6 +80,10 @@ def _shallow_codec(schema: str, pointer: str) -> Codec:
     return _Reader(json.loads(schema), shallow=True).read({"$ref": pointer})
 
 
+_HASHABLE = {"anyOf": [{"type": kind} for kind in ("string", "integer", "number", "boolean", "null")]}
+"""What the items of a set of anything may be: arrays and objects cannot stand in one."""
+
+
 class _Reader:
     """Reads the parts of one schema. `shallow`: leave out all recursion that can be left out."""
 
@@ -220,6 +224,8 @@ class _Reader:
         distinct = schema.get("uniqueItems") is True
         if low == high <= 16 and not distinct:
             return TupleCodec([self.read(items) for _ in range(low)])
+        if distinct and (items is True or items == {}):
+            items = _HASHABLE
         item = self.read(items)
         if distinct and isinstance(item, FiniteCodec):
             if low == 0 and high >= len(item.values):

@@ -74,6 +74,9 @@ class CallStyle(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """Which actions of `action_space` may be taken now: a bool array."""
         return self.env.get_wrapper_attr("action_masks")()
 
+    def _repr_html_(self) -> Any:
+        return self._world._repr_html_()
+
     @property
     def _world(self) -> Any:
         """The GymEnv inside."""

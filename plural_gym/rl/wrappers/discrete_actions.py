@@ -41,6 +41,8 @@ class DiscreteActions(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self, env: gym.Env[Any, Any], catalog: Iterable[Any] | None = None, *, limit: int = 10_000
     ) -> None:
         self._world = tool_world(env, "DiscreteActions")
+        if catalog is not None and (isinstance(catalog, str) or not isinstance(catalog, Iterable)):
+            raise UsageError(f"catalog is a list of calls, got {catalog!r}.")
         catalog = None if catalog is None else list(catalog)
         RecordConstructorArgs.__init__(self, catalog=catalog, limit=limit)
         gym.Wrapper.__init__(self, env)
