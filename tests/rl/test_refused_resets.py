@@ -64,8 +64,8 @@ def test_a_catalogue_is_a_list(wrong: Any) -> None:
 
 
 def test_a_party_is_near_to_what_was_meant() -> None:
-    with pytest.raises(UnknownName, match="did you mean 'plural/KuhnPoker-v0'"):
-        plural_gym.make("plural/kuhn-poker-v0")
+    with pytest.raises(UnknownName, match="did you mean .plural/LeducPoker-v0."):
+        plural_gym.make("plural/LeducPokr-v0")
 
 
 def test_a_runtime_that_does_not_exist_is_told_when_the_environment_is_made() -> None:
