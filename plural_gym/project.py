@@ -168,22 +168,31 @@ class Project:
                     broken.add(name)
             return ProjectTasks(names, self._build_task, broken, self.root)
 
-    def tasks_of(self, environment: str, split: str | None = None) -> TaskSet:
+    def tasks_of(self, environment: str, split: str | None = None, *, strict: bool = False) -> TaskSet:
         """The Tasks that play in one Environment, none of them built; None for `split` means all.
+
+        Args:
+            environment: its name.
+            split: draw only from this split.
+            strict: do not leave out Tasks whose manifest cannot be read.
 
         Raises:
             UnknownName: no such Environment, or no Task of it is in the split.
+            ProjectError: `strict`, and a Task's manifest is wrong; with every problem.
         """
         if environment not in self.environments:
             near = suggest(environment, self.environments)
             raise UnknownName(f"there is no Environment {environment!r}; {near}")
         names: list[str] = []
+        problems: list[Problem] = []
         for folder in self._task_folders.values():
             try:
                 if folder.manifest.environment == environment:
                     names.extend(folder.splits)
-            except ProjectError:
-                continue
+            except ProjectError as error:
+                problems += error.problems
+        if strict and problems:
+            raise ProjectError(problems)
         found = self.tasks.choose(names)
         return found if split is None else found.split(split)
 

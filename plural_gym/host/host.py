@@ -385,15 +385,23 @@ class AppHost:
         return {name: live.control for name, live in self.apps.items()}
 
     def snapshot(self, app: str) -> Frozen | None:
-        """One App's State now, as a value; None where it cannot be read."""
-        return self.apps[app].snapshot()
+        """One App's State now, as a value; None where it cannot be read.
+
+        Raises:
+            AppFault: it has no JSON form.
+        """
+        try:
+            return self.apps[app].snapshot()
+        except AuthorError as error:
+            fault = Fault.of(error, f"app {app}")
+            raise AppFault(f"{fault}; its State was read.", fault) from error
 
     def snapshots(self) -> dict[str, Frozen | None]:
         """Every App's State now."""
         if self._keeps and self.only is not None:
-            self.last = self._lives[0].snapshot()
+            self.last = self.snapshot(self.only)
             return {self.only: self.last}
-        return {name: live.snapshot() for name, live in self.apps.items()}
+        return {name: self.snapshot(name) for name in self.apps}
 
     def boards(self) -> dict[str, Board | Fault]:
         """What each App shows a person now; a Fault where its `board` failed. Without Apps that show none."""
@@ -485,7 +493,12 @@ def as_seen(result: Any) -> Any:
     """What an action returned, as a JSON value that the App does not hold."""
     if type(result) is CoroutineType:
         result = settle(result)
-    return result if type(result) in _SCALARS else thaw(freeze_value(result))
+    if type(result) in _SCALARS and not (type(result) is int and not _short(result)):
+        return result
+    try:
+        return thaw(freeze_value(result))
+    except ValueError as error:  # which would pass for a rejection of the Agent's input
+        raise TypeError(f"what the action returned has no JSON form: {error}") from error
 
 
 def _as_sent(arguments: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Apps and hooks run in this process, without time limits on their code; Jobs run 
 import copy
 import functools
 import shutil
+import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -54,6 +55,7 @@ _COUNTED = 1025
 _TURNS = [np.array([turn], dtype=np.int32) for turn in range(_COUNTED)]
 _KEPT_MASKS = 16_384
 NO_STATUS, VALUE, FAULT = 0, 1, 2
+MAX_REWARD = sys.float_info.max
 
 ANSWER = """
 if fault is not None or turn >= counted:
@@ -664,7 +666,8 @@ def _parts(
             status[name] = VALUE
         elif fault is not None:
             status[name] = FAULT
-    return total, parts, status
+    # Finite parts may have no finite sum: then the largest number there is.
+    return max(-MAX_REWARD, min(total, MAX_REWARD)), parts, status
 
 
 @functools.lru_cache(1024)

@@ -5,6 +5,7 @@ from typing import Any
 
 from pettingzoo import ParallelEnv
 
+from plural_gym.errors import UsageError, suggest
 from plural_gym.rl.party_face import PartyFace
 from plural_gym.rl.rendering import RENDER_FPS, RENDER_MODES
 
@@ -34,12 +35,24 @@ class PartyParallelEnv(PartyFace, ParallelEnv[str, dict[str, Any], Any]):  # typ
     def step(
         self, actions: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Take the actions of all seats whose turn it is, in the order of the seats."""
+        """Take the actions of all seats whose turn it is, in the order of the seats.
+
+        Raises:
+            UsageError: no mapping from seat to action, an unknown seat, or no action for one that moves.
+        """
         seats = self.agents
+        if not isinstance(actions, Mapping):
+            raise UsageError(f"actions is a mapping from seat to action, got {ascii(actions)[:80]}.")
+        for seat in actions:
+            if seat not in self.possible_agents:
+                raise UsageError(f"there is no seat {seat!r}; {suggest(str(seat), self.possible_agents)}")
+        for seat in self.game.movers:
+            if seat not in actions:
+                raise UsageError(f"it is the turn of seat {seat!r}, and actions has none for it.")
         earned = dict.fromkeys(seats, 0.0)
         for seat in self.game.movers:
             # A move of a seat before may have ended the turn, or the episode.
-            if seat in actions and seat in self.game.movers:
+            if seat in self.game.movers:
                 for earner, reward in self.game.act(seat, actions[seat]).items():
                     if earner in earned:
                         earned[earner] += reward

@@ -1,5 +1,6 @@
 """SeatEnv: one seat of a party as a `gymnasium.Env`; policies or Agents play the other seats."""
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -152,7 +153,8 @@ class SeatEnv(gym.Env[Any, Any]):
                 party.step(action)
 
     def _info(self) -> dict[str, Any]:
-        info = dict(self.party.infos.get(self.seat, {}))
+        # Values of its own: once a seat is out, the party's infos stay as they are.
+        info = {key: copy.copy(value) for key, value in self.party.infos.get(self.seat, {}).items()}
         info["over"] = int(self.seat not in self.party.agents or self._closed(self.seat))
         return info
 

@@ -46,11 +46,12 @@ def tasks_of(project: Project, environment: str, split: str | None) -> TaskSet |
 
     Raises:
         UnknownName: no such Environment, or no Task of it is in the split.
+        ProjectError: a Task's manifest is wrong: nobody is to train on the rest unawares.
     """
     if environment not in project.environments:
         near = suggest(environment, project.environments)
         raise UnknownName(f"{project.root} has no Environment {environment!r}; {near}")
-    found = project.tasks_of(environment, split)
+    found = project.tasks_of(environment, split, strict=True)
     return found if len(found) else None
 
 

@@ -247,3 +247,14 @@ def test_rewards_in_self_play_are_the_movers_alone() -> None:
     assert env.rewards == {"seat_0": 1.0, "seat_1": 0.0}
     env.step(take(1))
     assert env._cumulative_rewards == {"seat_0": 1.0, "seat_1": 1.0}
+
+
+def test_the_parallel_form_says_what_is_wrong_with_its_actions() -> None:
+    env = auction().parallel()
+    env.reset(seed=0)
+    with pytest.raises(UsageError, match="turn of seat 'left', and actions has none"):
+        env.step({})
+    with pytest.raises(UsageError, match="no seat 'lef'; did you mean 'left'"):
+        env.step({"lef": None})
+    with pytest.raises(UsageError, match="a mapping from seat to action"):
+        env.step(5)

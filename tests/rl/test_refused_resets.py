@@ -64,7 +64,7 @@ def test_a_catalogue_is_a_list(wrong: Any) -> None:
 
 
 def test_a_party_is_near_to_what_was_meant() -> None:
-    with pytest.raises(UnknownName, match="did you mean .plural/LeducPoker-v0."):
+    with pytest.raises(UnknownName, match=r"did you mean 'plural/(?i:leduc-?poker)-v0'"):
         plural_gym.make("plural/LeducPokr-v0")
 
 
@@ -106,3 +106,62 @@ def test_a_folder_without_a_ledger_is_not_an_empty_one(tmp_path: Any) -> None:
 
     with pytest.raises(UsageError, match="has no ledger"):
         ledger.read(tmp_path, "rewards")
+
+
+def test_rewards_without_a_finite_sum_are_the_largest_number() -> None:
+    def one(step: Any) -> float:
+        return 1e308
+
+    def two(step: Any) -> float:
+        return 1e308
+
+    env = gym.make(WORDLE, task="crane")
+    env.reset(seed=0, options={"verifiers": [one, two]})
+    assert env.step({"action": "guess", "arguments": {"word": "slate"}})[1] == 1.7976931348623157e308
+
+
+def test_what_has_no_json_form_is_the_apps_fault_and_no_rejection() -> None:
+    from plural_gym.app import App, action
+    from plural_gym.environment import Environment
+    from plural_gym.errors import AppFault
+    from plural_gym.state import State
+
+    class Loose(State):
+        held: dict[str, Any] = {}
+
+    class Odd(App):
+        state: Loose
+
+        @action
+        def big(self) -> int:
+            return 10**5000
+
+        @action
+        def hold(self) -> str:
+            self.state.held = {"a": object()}
+            return "held"
+
+    env = Environment(name="odd", apps={"odd": Odd}, finish="never").gym(on_fault="truncate")
+    env.reset(seed=0)
+    assert "no JSON form" in env.step("big")[4]["error"]
+    env.reset(seed=0)
+    env.step("hold")
+    with pytest.raises(AppFault, match="its State was read"):
+        _ = env.episode
+
+
+def test_a_task_that_cannot_be_read_is_never_left_out_of_training(tmp_path: Any) -> None:
+    from plural_gym.errors import ProjectError
+
+    (tmp_path / "project.yaml").write_text("name: halves\nversion: 0.1.0\n")
+    world, task = tmp_path / "environments/half", tmp_path / "tasks/bad"
+    world.mkdir(parents=True)
+    task.mkdir(parents=True)
+    (world / "environment.yaml").write_text("name: half\nversion: 0.1.0\napps: {}\n")
+    (task / "task.yaml").write_text(
+        "name: bad\nversion: 0.1.0\nenvironment: half\nverifiers: []\ninstructions: x\n"
+    )
+    (made,) = plural_gym.register_project(tmp_path)
+    with pytest.raises(ProjectError, match="verifiers"):
+        gym.make(made)
+    del gym.registry[made]

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from plural_gym.errors import Fault, UsageError
+from plural_gym.errors import AppFault, Fault, UsageError
 from plural_gym.host.hooks import HookSet
 from plural_gym.records import run_ledger
 from plural_gym.records.run_ledger import RunEpisode
@@ -35,8 +35,9 @@ class RecordLedger(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     workers of an AsyncVectorEnv do not meet. Memory does not grow with the run. A part appears when
     `rows_per_part` rows have come together, at the end of an episode when the last part is older than
     `seconds_per_part`, at `flush`, and when the last environment is closed or collected. What is not yet in a
-    part is lost by a `kill -9`, by a worker that is ended without `close`, and by nothing else; parts stay
-    whole. Environments that were pickled or forked write elsewhere from their next reset on.
+    part is lost where the process is ended by a signal (SIGKILL, and SIGTERM unless the program handles it)
+    and by a worker that is ended without `close`; parts stay whole. Environments that were pickled or forked
+    write elsewhere from their next reset on.
 
     Args:
         env: a GymEnv, or wrappers around one; inside or outside of others does not matter.
@@ -173,6 +174,9 @@ class _Record:
 
     def stepped(self, terminated: bool, truncated: bool) -> None:
         """The environment answered an action."""
+        if self._episode is None and self._world.session.turn == 0:
+            self.began()  # an Autoreset inside has reset in place of the action
+            return
         episode, session = self._episode, self._session
         if episode is None:
             return
@@ -254,7 +258,12 @@ class _Record:
 
     def _graded(self) -> dict[str, Any]:
         """The columns that the checks fill."""
-        outputs = self._world.outputs()
+        try:
+            outputs = self._world.outputs()
+        except AppFault as error:  # a State that has no JSON form
+            self._count(error.fault or Fault.of(error, "apps"))
+            lost = {"trainable": False, "drop_reason": "environment"}
+            return {"status": "failed", "failure": "environment", **lost}
         faults = [output for output in outputs.values() if isinstance(output, Fault)]
         for fault in faults:
             self._count(fault)
@@ -271,7 +280,7 @@ class _Record:
                         "weight": float(getattr(grader, "weight", 1.0)),
                     }
                 )
-        graded = {"score": self._world.score(), "scores": rows}
+        graded = {"score": None if faults else self._world.score(), "scores": rows}
         return graded | {"status": "failed", "failure": "grader"} if faults else graded
 
     def _count(self, fault: Fault) -> None:

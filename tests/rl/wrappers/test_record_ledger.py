@@ -521,3 +521,14 @@ def test_wrong_use_leaves_the_episode_open(world: Callable[..., Any], tmp_path: 
     assert row["n_steps"] == 2
     with pytest.raises(gym.error.ResetNeeded):
         env.step(0)
+
+
+def test_an_autoreset_inside_loses_no_episode(tmp_path: Path) -> None:
+    inner = gym.wrappers.Autoreset(gym.make("plural_gym:plural/Wordle-v0", task="crane"))
+    env = RecordLedger(inner, tmp_path)
+    env.reset(seed=0)
+    guess = {"action": "guess", "arguments": {"word": "crane"}}
+    ends = sum(env.step(guess)[2] for _ in range(20))
+    folder = env.ledger_folder
+    env.close()
+    assert (ends, ledger.read(folder, "episodes").num_rows) == (10, 10)
