@@ -13,6 +13,7 @@ from types import CoroutineType
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from plural_gym import kinds
 from plural_gym.app import AppDeclaration, CertainFit, Control, LiveApp, explain_rejection, settle
@@ -497,8 +498,11 @@ def as_seen(result: Any) -> Any:
         return result
     try:
         return thaw(freeze_value(result))
-    except ValueError as error:  # which would pass for a rejection of the Agent's input
-        raise TypeError(f"what the action returned has no JSON form: {error}") from error
+    except ValueError as error:
+        if type(error) is not ValueError:
+            raise
+        # As it is, it would pass for a rejection of the Agent's input.
+        raise PydanticSerializationError(f"what the action returned has no JSON form: {error}") from error
 
 
 def _as_sent(arguments: Any) -> dict[str, Any]:
