@@ -186,7 +186,7 @@ class ActionCodec:
 
     def _no_index(self, index: int) -> str:
         known = ", ".join(self.names)
-        return f"there is no action number {index}; they are 0 to {len(self.names) - 1}: {known}."
+        return f"there is no action number {shown(index)}; they are 0 to {len(self.names) - 1}: {known}."
 
 
 _codecs: weakref.WeakKeyDictionary[Actions, ActionCodec] = weakref.WeakKeyDictionary()

@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, VectorizeMode
 
-from plural_gym.errors import UnknownName
+from plural_gym.errors import UnknownName, UsageError
 from plural_gym.rl import party_ids
 from plural_gym.rl.registration import register_shipped
 from plural_gym.rl.wrappers.call_style import CallStyle
@@ -29,7 +29,9 @@ def make(id: str | EnvSpec, *, wrappers: Sequence[Wrap] = (), **options: Any) ->
 
     Raises:
         UnknownName: no such id; with the nearest.
+        UsageError: a wrapper that is none.
     """
+    _callable(wrappers)
     env: Any = _found(lambda: gym.make(id, **options), id)
     for wrapper in wrappers:
         env = wrapper(env)
@@ -58,7 +60,9 @@ def make_vec(
 
     Raises:
         UnknownName: no such id; with the nearest.
+        UsageError: a wrapper that is none.
     """
+    _callable(wrappers or ())
     given = dict(vector_kwargs or {})
     wrapped = bool(wrappers) or (isinstance(id, EnvSpec) and bool(id.additional_wrappers))
     if vectorization_mode is None and (wrapped or given):
@@ -86,6 +90,15 @@ def seed_all(env: Any, seed: int) -> tuple[Any, dict[str, Any]]:
             space.seed(seed)
     observation, info = env.reset(seed=seed)
     return observation, info
+
+
+def _callable(wrappers: Sequence[Any]) -> None:
+    for place, wrapper in enumerate(wrappers):
+        if not callable(wrapper):
+            raise UsageError(
+                f"wrappers[{place}] is {wrapper!r}; give a wrapper's class, or a function that takes an "
+                "environment and returns it wrapped."
+            )
 
 
 def _found(made: Callable[[], Any], id: str | EnvSpec) -> Any:

@@ -217,7 +217,7 @@ def shown(value: Any) -> str:
     try:
         return _REPR.repr(value)
     except Exception:  # a stranger's __repr__ may raise anything
-        return f"a {type(value).__name__}"
+        return f"<{type(value).__name__}>"
 
 
 _REPR: Final = reprlib.Repr()

@@ -21,6 +21,19 @@ WORDLE = "plural/Wordle-v0"
 SLATE = {"action": "guess", "arguments": {"word": "slate"}}
 
 
+@pytest.mark.parametrize("make", [plural_gym.make, plural_gym.make_vec])
+def test_a_wrapper_that_is_none_is_refused_before_anything_is_made(make: Any) -> None:
+    with pytest.raises(UsageError, match=r"^wrappers\[1\] is 5; give a wrapper's class, or a function"):
+        make(WORDLE, wrappers=[RecordEpisodeStatistics, 5])
+
+
+def test_a_number_too_long_to_be_written_is_a_rejected_action() -> None:
+    env = plural_gym.make(WORDLE, task="crane")
+    env.reset(seed=0)
+    info = env.step(-(10**6000))[4]
+    assert info["error"].startswith("there is no action number <int>; they are 0 to 0")
+
+
 def test_what_make_gives_takes_both_call_styles_through_the_whole_stack() -> None:
     env = plural_gym.make(WORDLE, task="crane", max_episode_steps=2, wrappers=[RecordEpisodeStatistics])
     assert str(env).startswith("<CallStyle<RecordEpisodeStatistics<TimeLimit<OrderEnforcing<")
